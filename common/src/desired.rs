@@ -1,0 +1,161 @@
+//! What a node should be: one document, compared by the agent with what it finds.
+//!
+//! A document carries (cluster, epoch, generation). An agent refuses a foreign cluster and any
+//! (epoch, generation) below the one it holds; the same pair again is a repeat and harmless.
+
+use crate::ids::{ClusterId, FlowId, JobName, NodeId, TaskName};
+use crate::units::{BitRate, Bytes, MilliCores};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+/// The schema number of every wire message of this version.
+pub const SCHEMA: u32 = 1;
+
+/// The document of one node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DesiredState {
+    pub schema: u32,
+    pub cluster: ClusterId,
+    pub node: NodeId,
+    /// Rises at every change of leader, restore or import.
+    pub epoch: u64,
+    /// Rises with every published change within an epoch.
+    pub generation: u64,
+    /// The address pool of all tasks.
+    pub pool: Pool,
+    /// Images to have, pulled before any container that needs them.
+    #[serde(default)]
+    pub images: Vec<ImageRef>,
+    #[serde(default)]
+    pub containers: Vec<ContainerSpec>,
+    /// The flows that start at or pass this node.
+    #[serde(default)]
+    pub flows: Vec<FlowSpec>,
+    /// Where tasks on other nodes are reached: one host route each.
+    #[serde(default)]
+    pub routes: Vec<TaskRoute>,
+}
+
+impl DesiredState {
+    /// A document that wants nothing.
+    #[must_use]
+    pub fn empty(cluster: ClusterId, node: NodeId, pool: Pool) -> Self {
+        Self {
+            schema: SCHEMA,
+            cluster,
+            node,
+            epoch: 0,
+            generation: 0,
+            pool,
+            images: Vec::new(),
+            containers: Vec::new(),
+            flows: Vec::new(),
+            routes: Vec::new(),
+        }
+    }
+
+    /// The pair that orders documents.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        Version { epoch: self.epoch, generation: self.generation }
+    }
+}
+
+/// The order of documents: epoch first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+pub struct Version {
+    pub epoch: u64,
+    pub generation: u64,
+}
+
+/// The addresses that tasks get: every node's Docker network is the whole pool, with the same gateway.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pool {
+    pub network: Ipv4Addr,
+    pub prefix_len: u8,
+    pub gateway: Ipv4Addr,
+}
+
+/// An image, by the digest of the manifest that the plan was made with.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ImageRef {
+    /// Registry and repository without tag, for instance `registry.lan:5000/vision/detect`.
+    pub repository: String,
+    /// `sha256:...` of the manifest (or index).
+    pub digest: String,
+    /// What the user wrote, for people.
+    pub name: String,
+}
+
+/// A container that should run here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContainerSpec {
+    pub job: JobName,
+    pub task: TaskName,
+    /// Hash of everything below: a running container with the same hash is kept as it is.
+    pub spec_hash: String,
+    pub image: ImageRef,
+    /// Empty: what the image says.
+    #[serde(default)]
+    pub command: Vec<String>,
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    pub cpu: MilliCores,
+    pub memory: Bytes,
+    /// The task's address for life, from the pool.
+    pub address: Ipv4Addr,
+    /// Names for /etc/hosts.
+    #[serde(default)]
+    pub hosts: BTreeMap<String, Ipv4Addr>,
+}
+
+/// What identifies a flow's packets: the source port is ephemeral and no part of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct FlowKey {
+    pub source: Ipv4Addr,
+    pub destination: Ipv4Addr,
+    pub protocol: Protocol,
+    pub destination_port: u16,
+}
+
+/// Transport of a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    Tcp,
+    Udp,
+}
+
+impl Protocol {
+    /// The IP protocol number.
+    #[must_use]
+    pub fn number(self) -> u8 {
+        match self {
+            Self::Tcp => 6,
+            Self::Udp => 17,
+        }
+    }
+}
+
+/// One node's part in a flow: where its packets go next and, at the flow's first node, how fast.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowSpec {
+    pub id: FlowId,
+    pub key: FlowKey,
+    /// The neighbour that gets the packets. The last node of a path has no entry.
+    pub next_hop: NodeId,
+    /// Wire rate of the flow's class, at the flow's first node only; relays forward.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<BitRate>,
+    /// The whole path, first node to last, for people and for the records.
+    pub path: Vec<NodeId>,
+}
+
+/// A host route to a task on another node.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct TaskRoute {
+    pub address: Ipv4Addr,
+    /// The neighbour on the main way there.
+    pub via: NodeId,
+}

@@ -1,0 +1,122 @@
+//! The job document: what a user posts, checked as a whole, then carried as [`Job`].
+//!
+//! `document` reads YAML or JSON and answers either with a [`Job`] in which every promise below holds
+//! or with every problem at once, each with its line and the remedy.
+
+use crate::ids::{JobName, NodeId, TaskName};
+use crate::units::{Bytes, MilliCores, Work};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The port on which every task listens; each task has an address of its own, so one port serves all.
+pub const TASK_PORT: u16 = 7000;
+
+/// An accepted job: names are unique, edges join known tasks, the graph has no cycle.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    pub name: JobName,
+    /// The scheduling profile; none: the controller's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
+    pub tasks: BTreeMap<TaskName, Task>,
+}
+
+/// Where a job's items come from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Source {
+    pub node: NodeId,
+    /// Bytes an item, sent to each task that lists `source` among its inputs.
+    pub item: Bytes,
+    /// Items a second that the source makes at most; none: as fast as the job takes them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_per_s: Option<f64>,
+    /// A container that produces the items; none: a process on the node's own address does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<Program>,
+}
+
+/// What runs in a container and what it may use.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Program {
+    pub image: String,
+    #[serde(default)]
+    pub command: Vec<String>,
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    pub resources: Resources,
+}
+
+/// One vertex of the job's graph.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    #[serde(flatten)]
+    pub program: Program,
+    /// Reference-core time an item; none: unknown, counted as nothing in predictions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Work>,
+    /// Bytes an item to each downstream task.
+    #[serde(default)]
+    pub outputs: BTreeMap<TaskName, Bytes>,
+    /// Tasks upstream, and `source` if the task reads it. Consistent with the others' `outputs`.
+    #[serde(default)]
+    pub inputs: Vec<TaskName>,
+    /// All have to hold of a task's node.
+    #[serde(default)]
+    pub constraints: Vec<Constraint>,
+}
+
+/// Requests, which are limits too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resources {
+    pub cpu: MilliCores,
+    pub memory: Bytes,
+    #[serde(default)]
+    pub storage: Bytes,
+}
+
+/// `node.name == x`, `node.labels.gpu != true`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Constraint {
+    pub attribute: Attribute,
+    /// False for `!=`.
+    pub equal: bool,
+    pub value: String,
+}
+
+/// What a constraint looks at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Attribute {
+    Name,
+    Label(String),
+}
+
+impl Constraint {
+    /// Whether a node satisfies it. A missing label equals nothing.
+    #[must_use]
+    pub fn holds(&self, node: &NodeId, labels: &BTreeMap<String, String>) -> bool {
+        let found = match &self.attribute {
+            Attribute::Name => Some(node.as_str()),
+            Attribute::Label(key) => labels.get(key).map(String::as_str),
+        };
+        (found == Some(self.value.as_str())) == self.equal
+    }
+}
+
+impl Job {
+    /// Every edge with its bytes an item, the source's included, in a fixed order.
+    pub fn edges(&self) -> impl Iterator<Item = (TaskName, TaskName, Bytes)> + '_ {
+        let from_source = self.source.iter().flat_map(|source| {
+            self.tasks
+                .iter()
+                .filter(|(_, task)| task.inputs.iter().any(TaskName::is_source))
+                .map(|(name, _)| (TaskName::source(), name.clone(), source.item))
+        });
+        let between = self.tasks.iter().flat_map(|(name, task)| {
+            task.outputs.iter().map(|(to, bytes)| (name.clone(), to.clone(), *bytes))
+        });
+        from_source.chain(between)
+    }
+}

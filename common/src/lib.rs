@@ -1,0 +1,13 @@
+//! The words that agent, controller and tools share: names, units, the job document, what a node
+//! reports, what a node should be, and where each message travels.
+//!
+//! Nothing here does I/O or knows a runtime. Wire types tolerate unknown fields, so that a newer
+//! peer may say more; documents written by people refuse them.
+
+pub mod desired;
+pub mod ids;
+pub mod job;
+pub mod report;
+pub mod topics;
+pub mod units;
+pub mod view;

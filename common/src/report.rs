@@ -1,0 +1,235 @@
+//! What a node says about itself: presence, load, what it is and holds, its links, and what it made of
+//! its desired state.
+
+use crate::desired::{SCHEMA, Version};
+use crate::ids::{ClusterId, FlowId, JobName, NodeId, TaskName};
+use crate::units::{BitRate, Bytes, MilliCores};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+/// Presence. `session` is the wall-clock second of the agent's start, so that a late Last Will of an
+/// older session cannot overrule a newer birth.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    pub schema: u32,
+    pub online: bool,
+    pub session: u64,
+}
+
+impl Status {
+    /// The status message of one session.
+    #[must_use]
+    pub fn new(online: bool, session: u64) -> Self {
+        Self { schema: SCHEMA, online, session }
+    }
+}
+
+/// Load, at least every 10 s.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    pub schema: u32,
+    /// Measured use of the node's CPU, in thousandths of a core.
+    pub cpu_used: MilliCores,
+    pub memory_used: Bytes,
+    pub disk_used: Bytes,
+    /// Measured flow rates, from the class counters at the flow's first node.
+    #[serde(default)]
+    pub flows: Vec<FlowRate>,
+}
+
+/// One shaped flow, as its class counted it since the report before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowRate {
+    pub id: FlowId,
+    /// Wire rate over the reporting period.
+    pub rate: BitRate,
+    /// Bytes waiting in the class now.
+    pub backlog: Bytes,
+}
+
+/// What the node is and holds; changes seldom.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Inventory {
+    pub schema: u32,
+    pub cluster: ClusterId,
+    /// `x86_64`, `aarch64`.
+    pub architecture: String,
+    /// CPU that containers may use.
+    pub cpu: MilliCores,
+    /// Reference-core seconds that one core does in a second, from the reference run.
+    pub core_speed: f64,
+    pub memory: Bytes,
+    pub disk: Bytes,
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    pub capabilities: Capabilities,
+    pub store: ImageStore,
+    #[serde(default)]
+    pub layers: LayerInventory,
+}
+
+/// What the node's kernel and Docker can do, found by trying.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capabilities {
+    /// HTB classes can be made.
+    pub htb: bool,
+    /// fq_codel leaves can be made; otherwise bfifo.
+    pub fq_codel: bool,
+    /// nftables maps can be made.
+    pub nft_maps: bool,
+    /// Packets are forwarded.
+    pub ip_forward: bool,
+    /// Memory limits of containers hold.
+    pub memory_limit: bool,
+    /// Docker's version and API version, as it answers; empty when it does not.
+    pub docker_version: String,
+    pub docker_api: String,
+    /// What is missing, in words, with the remedy.
+    #[serde(default)]
+    pub problems: Vec<String>,
+}
+
+/// How Docker keeps images, which decides what a pull fetches.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ImageStore {
+    /// Layers are found by chain of what is below them (overlay2 and the like).
+    #[default]
+    Graphdriver,
+    /// Layers are found by their own digest.
+    Containerd,
+}
+
+/// Layers held, as far as they decide what a pull fetches.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayerInventory {
+    /// Image ids (config digests) present: such an image fetches nothing.
+    #[serde(default)]
+    pub image_ids: Vec<String>,
+    /// Chain ids present in the layer store.
+    #[serde(default)]
+    pub chain_ids: Vec<String>,
+    /// Blob digests whose uncompressed digest the daemon knows.
+    #[serde(default)]
+    pub known_digests: Vec<String>,
+}
+
+/// The node's links, measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Links {
+    pub schema: u32,
+    pub links: Vec<LinkReport>,
+}
+
+/// One direction of a link: from the reporting node to `neighbour`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LinkReport {
+    pub neighbour: NodeId,
+    pub interface: String,
+    /// Our address on the link.
+    pub address: Ipv4Addr,
+    /// Capacity set by the operator, wire rate.
+    #[serde(default)]
+    pub capacity_declared: Option<BitRate>,
+    /// Capacity measured by packet train, wire rate.
+    #[serde(default)]
+    pub capacity_measured: Option<BitRate>,
+    /// Least and median round trip of the last probes, in microseconds.
+    #[serde(default)]
+    pub rtt_min_us: Option<u32>,
+    #[serde(default)]
+    pub rtt_median_us: Option<u32>,
+    /// Probes lost, of a thousand.
+    #[serde(default)]
+    pub loss_permille: u32,
+    /// False after three probes in a row went unanswered.
+    pub up: bool,
+}
+
+/// What became of the desired state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Observed {
+    pub schema: u32,
+    /// The document the agent works on.
+    pub version: Version,
+    /// True once the kernel carries every flow and route of `version`.
+    pub network_applied: bool,
+    /// True once everything of `version` is as wanted.
+    pub converged: bool,
+    #[serde(default)]
+    pub containers: Vec<ContainerState>,
+    #[serde(default)]
+    pub pulls: Vec<PullState>,
+    /// What stands in the way, with object and remedy.
+    #[serde(default)]
+    pub problems: Vec<String>,
+}
+
+/// A container of ours, as Docker has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContainerState {
+    pub job: JobName,
+    pub task: TaskName,
+    pub spec_hash: String,
+    pub container_id: String,
+    pub phase: ContainerPhase,
+    /// How often the agent or Docker started it again.
+    pub restarts: u32,
+    /// Exit code or start error of the last end.
+    #[serde(default)]
+    pub detail: String,
+}
+
+/// Where a container is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ContainerPhase {
+    Waiting,
+    Pulling,
+    Creating,
+    Running,
+    Exited,
+    Failed,
+}
+
+/// An image on its way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PullState {
+    pub image: String,
+    pub bytes_fetched: Bytes,
+    #[serde(default)]
+    pub bytes_total: Option<Bytes>,
+    #[serde(default)]
+    pub done: bool,
+    #[serde(default)]
+    pub error: String,
+}
+
+/// A request for logs: `cmd/logs/<id>`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogsCommand {
+    pub job: JobName,
+    pub task: TaskName,
+    pub follow: bool,
+    /// Lines from the end to begin with; none: all.
+    #[serde(default)]
+    pub tail: Option<u32>,
+    /// True: end an earlier request of this id.
+    #[serde(default)]
+    pub cancel: bool,
+}
+
+/// A piece of an answer to a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reply {
+    pub id: u64,
+    /// Counts from 0 within an id.
+    pub sequence: u64,
+    pub text: String,
+    /// No more pieces follow.
+    #[serde(default)]
+    pub last: bool,
+    #[serde(default)]
+    pub error: String,
+}

@@ -1,0 +1,194 @@
+//! What the controller's HTTP API answers, shared with the command line and the lab.
+//!
+//! Keys carry their unit; a number's origin is in its name (`declared`, `predicted`, `measured`).
+
+use crate::desired::FlowKey;
+use crate::ids::{JobName, NodeId, TaskName};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+/// One job, as `GET /v1/jobs/{name}`, `POST /v1/jobs` and its dry run answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobView {
+    pub name: JobName,
+    pub state: JobState,
+    pub profile: String,
+    /// Why the job waits or failed, for people; empty otherwise.
+    #[serde(default)]
+    pub reason: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prediction: Option<PredictionView>,
+    pub tasks: Vec<TaskView>,
+    pub flows: Vec<FlowView>,
+}
+
+/// Where a job is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JobState {
+    /// A dry run's answer.
+    Planned,
+    /// Fits, but not now.
+    Waiting,
+    /// Committed; images, network or containers are on their way.
+    Starting,
+    Running,
+    Stopping,
+    Failed,
+}
+
+/// What the planner expects.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PredictionView {
+    pub items_per_s_predicted: f64,
+    pub bound: Bound,
+    /// The node, flow or source that sets the pace.
+    pub bound_by: String,
+}
+
+/// What limits a job's throughput.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Bound {
+    Compute,
+    Network,
+    /// The source makes no more items.
+    Source,
+}
+
+/// One task; the source's container appears as `source`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskView {
+    pub name: TaskName,
+    pub node: NodeId,
+    pub image: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<Ipv4Addr>,
+    /// Docker's id; empty until created.
+    #[serde(default)]
+    pub container: String,
+    /// `planned waiting pulling creating running exited failed`.
+    pub phase: String,
+    #[serde(default)]
+    pub detail: String,
+    pub restarts: u32,
+    /// Bytes that the pull for this task was predicted to fetch from the registry: layers and
+    /// configuration, counted at the first task of a node that needs them.
+    pub bytes_predicted: u64,
+    /// As the pull reported so far.
+    #[serde(default)]
+    pub bytes_fetched: u64,
+}
+
+/// One flow between nodes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FlowView {
+    pub from: TaskName,
+    pub to: TaskName,
+    pub path: Vec<NodeId>,
+    pub bytes_per_item: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<FlowKey>,
+    /// Wire rate given.
+    pub rate_given_bps: u64,
+    /// Wire rate by the class counter of the flow's first node, last report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_measured_bps: Option<u64>,
+    /// Bytes waiting in the class at the last report: above 0 while the network is the limit.
+    #[serde(default)]
+    pub backlog_bytes: u64,
+}
+
+/// `GET /v1/jobs`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobList {
+    pub jobs: Vec<JobView>,
+}
+
+/// `GET /v1/nodes`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NodeList {
+    pub nodes: Vec<NodeView>,
+}
+
+/// One node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NodeView {
+    pub name: NodeId,
+    pub online: bool,
+    /// Inventory and links have arrived: the planner counts on it.
+    pub ready: bool,
+    pub architecture: String,
+    pub cpu_capacity_millicores: u32,
+    pub cpu_requested_millicores: u32,
+    pub cpu_used_millicores: u32,
+    pub core_speed: f64,
+    pub memory_capacity_bytes: u64,
+    pub memory_requested_bytes: u64,
+    pub memory_used_bytes: u64,
+    pub disk_capacity_bytes: u64,
+    pub disk_used_bytes: u64,
+    pub labels: BTreeMap<String, String>,
+    pub docker_version: String,
+    pub layers_held: usize,
+    /// The desired state last sent and last confirmed, as (epoch, generation).
+    pub version_sent: (u64, u64),
+    pub version_observed: (u64, u64),
+    pub converged: bool,
+    pub links: Vec<LinkView>,
+    pub problems: Vec<String>,
+}
+
+/// One direction of a link.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LinkView {
+    pub neighbour: NodeId,
+    pub up: bool,
+    #[serde(default)]
+    pub capacity_declared_bps: Option<u64>,
+    #[serde(default)]
+    pub capacity_measured_bps: Option<u64>,
+    pub rate_reserved_bps: u64,
+    #[serde(default)]
+    pub rtt_min_us: Option<u32>,
+    #[serde(default)]
+    pub rtt_median_us: Option<u32>,
+    pub loss_permille: u32,
+}
+
+/// `GET /v1/jobs/{name}/explain`: why each task is where it is, and what was considered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Explanation {
+    pub name: JobName,
+    pub profile: String,
+    pub lines: Vec<String>,
+}
+
+/// An error answer (RFC 9457, `application/problem+json`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// Stable code, for instance `job.invalid`, `job.exists`, `job.unplaceable`, `image.unknown`.
+    #[serde(rename = "type")]
+    pub code: String,
+    pub title: String,
+    pub status: u16,
+    #[serde(default)]
+    pub detail: String,
+    /// Every single problem, where there are several.
+    #[serde(default)]
+    pub problems: Vec<ProblemItem>,
+}
+
+/// One problem of a document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProblemItem {
+    /// Line in the posted document, from 1; 0 where no line applies.
+    pub line: usize,
+    /// Path of the field, for instance `tasks.detect.resources.cpu`; or the node, for a refusal by node.
+    pub field: String,
+    pub problem: String,
+    /// What to do about it.
+    #[serde(default)]
+    pub remedy: String,
+}

@@ -11,3 +11,4 @@ pub mod report;
 pub mod topics;
 pub mod units;
 pub mod view;
+pub mod work;

@@ -1,1 +1,19 @@
+//! The node daemon's parts; `main.rs` wires them to the command line.
+//!
+//! `worker` owns the desired state; `engine` and `network` are what it acts through, `store` what it
+//! remembers, `session` how it talks to the controller, `app` what starts and ends them all.
 
+mod accept;
+pub mod app;
+pub mod config;
+pub mod engine;
+mod inventory;
+mod logs;
+mod network;
+mod node;
+pub mod once;
+pub mod session;
+mod store;
+mod task;
+pub mod wire;
+mod worker;

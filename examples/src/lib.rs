@@ -1,1 +1,3 @@
+//! What the examples and the laboratory share.
 
+pub mod images;

@@ -3,6 +3,21 @@
 //! `document` reads YAML or JSON and answers either with a [`Job`] in which every promise below holds
 //! or with every problem at once, each with its line and the remedy.
 
+mod document;
+mod fields;
+mod graph;
+mod problems;
+mod program;
+mod source;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod words;
+
+pub use document::{TASKS_MAX, parse};
+pub use program::{CPU_DEFAULT, MEMORY_DEFAULT};
+pub use tree::DOCUMENT_MAX_BYTES;
+
 use crate::ids::{JobName, NodeId, TaskName};
 use crate::units::{Bytes, MilliCores, Work};
 use serde::{Deserialize, Serialize};
@@ -115,7 +130,9 @@ impl Job {
                 .map(|(name, _)| (TaskName::source(), name.clone(), source.item))
         });
         let between = self.tasks.iter().flat_map(|(name, task)| {
-            task.outputs.iter().map(|(to, bytes)| (name.clone(), to.clone(), *bytes))
+            task.outputs
+                .iter()
+                .map(|(to, bytes)| (name.clone(), to.clone(), *bytes))
         });
         from_source.chain(between)
     }

@@ -1,0 +1,37 @@
+//! The cluster's state and everything that changes it.
+//!
+//! Jobs come in through [`Cluster`], nodes speak through [`Cluster::observe`]. The planner turns both into a
+//! snapshot, the scheduler decides, the checker has to agree; the commit is journaled, and one document a
+//! node goes out in steps that never loop a packet nor overbook a link.
+//!
+//! Pure: `model documents barrier booking topology missing addresses`. Acting: `journal store outbox
+//! registry`. One owner holds it together.
+
+mod addresses;
+mod barrier;
+mod booking;
+mod cluster;
+mod documents;
+mod error;
+mod journal;
+mod missing;
+mod model;
+mod nodes;
+mod outbox;
+mod owner;
+mod planner;
+mod registry;
+mod state;
+mod store;
+#[cfg(test)]
+mod tests;
+mod topology;
+mod views;
+
+pub use cluster::{Cluster, Settings};
+pub use error::{StartError, SubmitError, UnknownJob};
+pub use journal::JournalError;
+pub use nodes::NodeMessage;
+pub use outbox::Publish;
+pub use registry::{ClientError, RegistryError};
+pub use store::StoreError;

@@ -1,5 +1,24 @@
 //! The decisions: a snapshot goes in, a decision with its reasons comes out. No clock, no I/O, no
 //! randomness but the snapshot's seed.
+//!
+//! [`decide`] asks one profile about every waiting job, longest wait first; [`check`] holds any
+//! decision against the hard rules, whoever made it. Equal snapshots give equal decisions, whatever
+//! the order of their lists.
 
 pub mod plan;
 pub mod snapshot;
+
+mod check;
+mod explain;
+mod filter;
+mod job_graph;
+mod ledger;
+mod opt;
+mod profile;
+mod route;
+mod streaming;
+mod world;
+
+pub use check::{Violation, check};
+pub use profile::{Profile, decide, profile, profile_names};
+pub use streaming::{JrbaSize, jrba_congestion};

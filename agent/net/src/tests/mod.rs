@@ -1,0 +1,10 @@
+//! What holds of a whole [`Network`](crate::Network): on the fake for many documents, on the real kernel
+//! in namespaces of the tests' own.
+
+mod contract;
+mod convergence;
+mod document;
+mod faults;
+mod foreign;
+mod namespace;
+mod traffic;

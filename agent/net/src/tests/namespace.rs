@@ -1,0 +1,54 @@
+//! Network namespaces of the tests' own, held by a file descriptor and gone with it.
+
+use nix::sched::{CloneFlags, setns, unshare};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::process::Command;
+
+/// Whether tests that need root and a real kernel run.
+pub(super) fn lab() -> bool {
+    let skipped = std::env::var_os("EDGELOOM_SKIP_LAB").is_some_and(|value| value == "1");
+    if skipped {
+        eprintln!("skipped: EDGELOOM_SKIP_LAB=1, this test needs root and network namespaces");
+    }
+    !skipped
+}
+
+/// An empty network namespace, loopback up.
+pub(super) struct Namespace(File);
+
+impl Namespace {
+    pub(super) fn new() -> Self {
+        let made = || {
+            unshare(CloneFlags::CLONE_NEWNET).expect("root may make network namespaces");
+            sh("ip link set lo up");
+            File::open("/proc/thread-self/ns/net").unwrap()
+        };
+        Self(std::thread::spawn(made).join().unwrap())
+    }
+
+    /// Runs `work` on a thread inside.
+    pub(super) fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        let inside = || {
+            setns(&self.0, CloneFlags::CLONE_NEWNET).unwrap();
+            work()
+        };
+        std::thread::scope(|scope| match scope.spawn(inside).join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    }
+
+    /// How `ip ... netns` is told of it.
+    pub(super) fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
+    }
+}
+
+/// Runs a shell script in the calling thread's namespace and returns what it prints.
+pub(super) fn sh(script: &str) -> String {
+    let output = Command::new("sh").args(["-ec", script]).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{script}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}

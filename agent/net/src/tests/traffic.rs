@@ -1,0 +1,167 @@
+//! Packets: a flow is sent the long way round at its rate, while the main route goes the other way.
+//!
+//! `n1` reaches `n4` over `n2` (the main route) or over `n3`. Each node is a namespace with a bridge as
+//! Docker makes it; a task on `n1` (10.77.0.2) sends to a task on `n4` (10.77.0.3), each in a namespace
+//! behind its node's bridge, with the whole pool on its interface.
+
+use super::document::{MBIT, document, flow, folder, route, task};
+use super::namespace::{Namespace, lab, sh};
+use crate::{LinkSettings, Network, Settings};
+use edgeloom_common::desired::{DesiredState, TaskRoute};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::time::Instant;
+
+/// Wire rate of the flow.
+const RATE: u64 = 4 * MBIT;
+const PAYLOAD_BYTES: usize = 1_000_000;
+/// What ACKs and handshakes may add on the link that is passed by.
+const STRAY_BYTES: u64 = 50_000;
+const PORT: u16 = 7000;
+/// The task at either end.
+const SENDER: u8 = 2;
+const RECEIVER: u8 = 3;
+
+/// Four nodes and the two tasks.
+struct Mesh {
+    nodes: [Namespace; 4],
+    sender: Namespace,
+    receiver: Namespace,
+}
+
+impl Mesh {
+    fn new() -> Self {
+        let mesh = Self {
+            nodes: std::array::from_fn(|_| Namespace::new()),
+            sender: Namespace::new(),
+            receiver: Namespace::new(),
+        };
+        for (a, b) in [(1, 2), (1, 3), (2, 4), (3, 4)] {
+            mesh.connect(a, b);
+        }
+        attach(mesh.node(1), &mesh.sender, SENDER);
+        attach(mesh.node(4), &mesh.receiver, RECEIVER);
+        mesh
+    }
+
+    fn node(&self, n: u8) -> &Namespace {
+        &self.nodes[usize::from(n) - 1]
+    }
+
+    /// A link with the interface `l<peer>` at either end, addresses 10.61.<a><b>.<node>.
+    fn connect(&self, a: u8, b: u8) {
+        let other = self.node(b).path();
+        self.node(a).run(|| {
+            sh(&format!(
+                "ip link add l{b} type veth peer name l{a} netns {other}
+                 ip addr add 10.61.{a}{b}.{a}/24 dev l{b}; ip link set l{b} up"
+            ))
+        });
+        self.node(b).run(|| sh(&format!("ip addr add 10.61.{a}{b}.{b}/24 dev l{a}; ip link set l{a} up")));
+    }
+
+    /// The network of node `n`, with the document applied.
+    fn apply(&self, n: u8, neighbours: &[u8], wanted: &DesiredState) -> Network {
+        let link = |peer: &u8| {
+            let net = 10 * n.min(*peer) + n.max(*peer);
+            LinkSettings {
+                neighbour: format!("n{peer}").parse().unwrap(),
+                interface: format!("l{peer}"),
+                address: Ipv4Addr::new(10, 61, net, n),
+                neighbour_address: Ipv4Addr::new(10, 61, net, *peer),
+                capacity: None,
+            }
+        };
+        let state_dir = folder(&format!("traffic-{n}"));
+        let links = neighbours.iter().map(link).collect();
+        let settings = Settings { bridge: "edgeloom0".to_owned(), links, state_dir };
+        self.node(n).run(|| {
+            let mut network = Network::open(settings).unwrap();
+            assert_eq!(network.apply(wanted).unwrap().problems, []);
+            network
+        })
+    }
+
+    /// Bytes that a node has sent to a neighbour.
+    fn sent(&self, from: u8, to: u8) -> u64 {
+        let listing = self.node(from).run(|| sh(&format!("ip -j -s link show l{to}")));
+        let json: serde_json::Value = serde_json::from_str(&listing).unwrap();
+        json[0]["stats64"]["tx"]["bytes"].as_u64().unwrap()
+    }
+
+    /// Sends the payload from task to task and returns bits of payload a second.
+    fn send(&self) -> f64 {
+        let listener = self.receiver.run(|| TcpListener::bind((task(RECEIVER), PORT)).unwrap());
+        std::thread::scope(|scope| {
+            let receiver = scope.spawn(move || {
+                let mut stream = listener.accept().unwrap().0;
+                let received = stream.read_to_end(&mut Vec::new()).unwrap();
+                (received, Instant::now())
+            });
+            let begun = self.sender.run(|| {
+                let mut stream = TcpStream::connect((task(RECEIVER), PORT)).unwrap();
+                let begun = Instant::now();
+                stream.write_all(&vec![7; PAYLOAD_BYTES]).unwrap();
+                stream.shutdown(Shutdown::Write).unwrap();
+                begun
+            });
+            let (received, ended) = receiver.join().unwrap();
+            assert_eq!(received, PAYLOAD_BYTES);
+            8.0 * received as f64 / ended.duration_since(begun).as_secs_f64()
+        })
+    }
+}
+
+/// A task behind the bridge of its node.
+fn attach(node: &Namespace, container: &Namespace, last: u8) {
+    let path = container.path();
+    node.run(|| {
+        sh(&format!(
+            "ip link add edgeloom0 type bridge; ip addr add 10.77.0.1/16 dev edgeloom0; ip link set edgeloom0 up
+             ip link add port type veth peer name eth0 netns {path}
+             ip link set port master edgeloom0; ip link set port up"
+        ))
+    });
+    container.run(|| {
+        sh(&format!(
+            "ip addr add 10.77.0.{last}/16 dev eth0; ip link set eth0 up; ip route add default via 10.77.0.1"
+        ))
+    });
+}
+
+fn routes(routes: &[(u8, &str)]) -> Vec<TaskRoute> {
+    routes.iter().map(|(last, via)| route(*last, via)).collect()
+}
+
+#[test]
+fn a_flow_takes_the_chosen_path_at_its_rate_and_the_main_one_when_its_neighbour_is_down() {
+    if !lab() {
+        return;
+    }
+    let mesh = Mesh::new();
+    let shaped = vec![flow(PORT, "n3", Some(RATE))];
+    let mut first = mesh.apply(1, &[2, 3], &document(shaped, routes(&[(RECEIVER, "n2")])));
+    let main = document(Vec::new(), routes(&[(SENDER, "n1"), (RECEIVER, "n4")]));
+    mesh.apply(2, &[1, 4], &main);
+    mesh.apply(3, &[1, 4], &DesiredState { flows: vec![flow(PORT, "n4", None)], ..main });
+    mesh.apply(4, &[2, 3], &document(Vec::new(), routes(&[(SENDER, "n2")])));
+
+    let goodput = mesh.send();
+    assert!(goodput <= RATE as f64, "{goodput} bit/s of payload in a class of {RATE}");
+    for (from, to) in [(1, 3), (3, 4)] {
+        let sent = mesh.sent(from, to);
+        assert!(sent > PAYLOAD_BYTES as u64, "n{from} sent {sent} bytes to n{to}");
+    }
+    for (from, to) in [(1, 2), (2, 4)] {
+        let sent = mesh.sent(from, to);
+        assert!(sent < STRAY_BYTES, "n{from} sent {sent} bytes to n{to}, which is not on the path");
+    }
+    let counted = mesh.node(1).run(|| first.flow_counters().unwrap());
+    assert!(counted[0].bytes > PAYLOAD_BYTES as u64, "{counted:?}");
+
+    mesh.node(1).run(|| first.neighbour_down(&"n3".parse().unwrap()).unwrap());
+    let before = mesh.sent(1, 3);
+    mesh.send();
+    assert!(mesh.sent(1, 2) > PAYLOAD_BYTES as u64);
+    assert!(mesh.sent(1, 3) - before < STRAY_BYTES);
+}

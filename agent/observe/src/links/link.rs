@@ -1,0 +1,104 @@
+//! One link: what is sent over it, and what is said of it.
+
+use super::packet::{Kind, Probe, TRAIN_PAYLOAD};
+use super::socket::{ProbeSocket, now_ns};
+use super::track::{Presence, Track};
+use super::train::LENGTH;
+use super::{LinkSettings, PORT};
+use edgeloom_common::report::LinkReport;
+use std::net::SocketAddrV4;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Trains at the start, close together, and later ones far apart.
+const FIRST_TRAINS: u32 = 5;
+const FIRST_TRAINS_EVERY: Duration = Duration::from_millis(200);
+const TRAIN_EVERY: Duration = Duration::from_secs(60);
+/// When the receiver is asked for the result of a train.
+pub(super) const TRAIN_END_AFTER: Duration = Duration::from_millis(250);
+
+/// One link and what is known of it.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) settings: LinkSettings,
+    pub(super) socket: Arc<ProbeSocket>,
+    pub(super) track: Track,
+    /// What the listener was told last.
+    pub(super) announced: Presence,
+    pub(super) trains_sent: u32,
+    pub(super) next_train: Instant,
+}
+
+impl Link {
+    pub(super) fn is_up(&self) -> bool {
+        self.track.presence() == Presence::Up
+    }
+
+    pub(super) fn send_echo(&mut self) {
+        let sequence = self.track.next_probe();
+        self.send(Kind::Echo, 0, sequence);
+    }
+
+    pub(super) fn send_train(&mut self, number: u32, now: Instant) {
+        self.trains_sent = self.trains_sent.saturating_add(1);
+        let pause = if self.trains_sent < FIRST_TRAINS {
+            TRAIN_END_AFTER + FIRST_TRAINS_EVERY
+        } else {
+            jittered(TRAIN_EVERY, 20)
+        };
+        self.next_train = now + pause;
+        (0..LENGTH).for_each(|index| self.send(Kind::Train, number, index));
+    }
+
+    /// Sends a probe. One that cannot leave counts like one that got lost on the way.
+    pub(super) fn send(&self, kind: Kind, train: u32, sequence: u32) {
+        let mut buffer = [0; TRAIN_PAYLOAD];
+        let to = SocketAddrV4::new(self.settings.neighbour_address, PORT);
+        let sent = now_ns().and_then(|time_ns| {
+            let probe = Probe {
+                kind,
+                train,
+                sequence,
+                time_ns,
+                value: 0,
+            };
+            self.socket.send(probe.write(&mut buffer), to)
+        });
+        if let Err(error) = sent {
+            tracing::trace!(neighbour = %self.settings.neighbour, %error, "link probe not sent");
+        }
+    }
+
+    pub(super) fn report(&self) -> LinkReport {
+        LinkReport {
+            neighbour: self.settings.neighbour.clone(),
+            interface: self.settings.interface.clone(),
+            address: self.settings.address,
+            capacity_declared: self.settings.capacity,
+            capacity_measured: self.track.capacity(),
+            rtt_min_us: self.track.rtt_min_us(),
+            rtt_median_us: self.track.rtt_median_us(),
+            loss_permille: self.track.loss_permille(),
+            up: self.is_up(),
+        }
+    }
+}
+
+/// `mean`, give or take up to `percent` of it.
+pub(super) fn jittered(mean: Duration, percent: u32) -> Duration {
+    mean * fastrand::u32(100 - percent..=100 + percent) / 100
+}
+
+/// Whether a listener wants to know at once: presence, 5% of capacity, 2% of loss, or twice the time.
+pub(super) fn differs(new: &LinkReport, old: &LinkReport) -> bool {
+    let capacity = match (new.capacity_measured, old.capacity_measured) {
+        (Some(new), Some(old)) => new.0.abs_diff(old.0) > old.0 / 20,
+        (new, old) => new.is_some() != old.is_some(),
+    };
+    let time = match (new.rtt_median_us, old.rtt_median_us) {
+        (Some(new), Some(old)) => new.abs_diff(old) > new.min(old).max(1000),
+        (new, old) => new.is_some() != old.is_some(),
+    };
+    new.up != old.up || capacity || time || new.loss_permille.abs_diff(old.loss_permille) >= 20
+}

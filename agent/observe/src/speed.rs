@@ -1,0 +1,162 @@
+//! The reference run: how many reference-core seconds one core of this node does in a second.
+//!
+//! The run counts iterations of the reference kernel against the thread's own CPU time, so other work
+//! and CPU quotas lengthen the run but do not falsify it. Its result is kept in the state directory
+//! and holds as long as the CPU, the architecture and the kernel's unit stay the same.
+
+use crate::machine::{Machine, MachineError};
+use edgeloom_common::work::{ITERATIONS_PER_SECOND, spin};
+use nix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+use std::hint::black_box;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// About 10 ms of a reference core: long against the clock's steps, short against a quota period.
+const SLICE: u64 = ITERATIONS_PER_SECOND / 100;
+
+/// The run ends when both have passed, or at `WALL_MAX`.
+const WALL_MIN: Duration = Duration::from_secs(1);
+const CPU_MIN: Duration = Duration::from_millis(300);
+const WALL_MAX: Duration = Duration::from_secs(10);
+
+const CACHE_FILE: &str = "reference-run.json";
+
+/// Why the speed is not known.
+#[derive(Debug, thiserror::Error)]
+pub enum SpeedError {
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    #[error("cannot read the thread's cpu clock: {0}")]
+    Clock(nix::Error),
+    #[error("cannot keep the reference run in {}: {cause}", file.display())]
+    Keep { file: PathBuf, cause: io::Error },
+}
+
+/// A run that was made, and what it holds for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Kept {
+    cpu_model: String,
+    architecture: String,
+    /// An unoptimised build runs the kernel several times slower.
+    optimised: bool,
+    iterations_per_reference_second: u64,
+    core_speed: f64,
+}
+
+impl Kept {
+    fn holds_for(&self, other: &Self) -> bool {
+        Self {
+            core_speed: other.core_speed,
+            ..self.clone()
+        } == *other
+            && self.core_speed.is_finite()
+            && self.core_speed > 0.0
+    }
+}
+
+/// The node's core speed: the kept one where it still holds, otherwise a run of a second or more,
+/// which is then kept. Blocks the calling thread.
+///
+/// # Errors
+/// When the CPU clock does not read or the state directory cannot be written.
+pub fn core_speed(state_dir: &Path) -> Result<f64, SpeedError> {
+    let file = state_dir.join(CACHE_FILE);
+    let mut run = Kept {
+        cpu_model: Machine::open()?.cpu_model().to_owned(),
+        architecture: std::env::consts::ARCH.to_owned(),
+        optimised: !cfg!(debug_assertions),
+        iterations_per_reference_second: ITERATIONS_PER_SECOND,
+        core_speed: 1.0,
+    };
+    if let Some(kept) = read(&file).filter(|kept| kept.holds_for(&run)) {
+        return Ok(kept.core_speed);
+    }
+    run.core_speed = measure().map_err(SpeedError::Clock)?;
+    keep(&file, &run).map_err(|cause| SpeedError::Keep { file, cause })?;
+    Ok(run.core_speed)
+}
+
+fn read(file: &Path) -> Option<Kept> {
+    serde_json::from_slice(&std::fs::read(file).ok()?).ok()
+}
+
+/// Written beside and renamed, so that a cut leaves the old file or none.
+fn keep(file: &Path, run: &Kept) -> io::Result<()> {
+    let beside = file.with_extension("new");
+    std::fs::write(&beside, serde_json::to_vec(run)?)?;
+    std::fs::rename(&beside, file)
+}
+
+/// The median speed of the run's slices: a slice during which the CPU changed its clock rate does
+/// not move it.
+fn measure() -> nix::Result<f64> {
+    let start = Instant::now();
+    let mut speeds = Vec::with_capacity(512);
+    let first = thread_cpu_time()?;
+    let mut before = first;
+    loop {
+        black_box(spin(black_box(SLICE)));
+        let now = thread_cpu_time()?;
+        speeds.push(speed(SLICE, now - before));
+        before = now;
+        let (wall, cpu) = (start.elapsed(), now - first);
+        if (wall >= WALL_MIN && cpu >= CPU_MIN) || wall >= WALL_MAX {
+            return Ok(median(&mut speeds));
+        }
+    }
+}
+
+fn thread_cpu_time() -> nix::Result<Duration> {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map(Duration::from)
+}
+
+/// Reference-core seconds a CPU second.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "iterations of a slice stay far below 2^52"
+)]
+fn speed(iterations: u64, cpu_time: Duration) -> f64 {
+    iterations as f64 / cpu_time.as_secs_f64().max(1e-9) / ITERATIONS_PER_SECOND as f64
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speed_is_one_on_a_reference_core() {
+        assert!((speed(ITERATIONS_PER_SECOND / 2, Duration::from_millis(500)) - 1.0).abs() < 1e-9);
+        assert!((speed(ITERATIONS_PER_SECOND, Duration::from_millis(500)) - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_second_start_takes_the_kept_run_and_another_cpu_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = core_speed(dir.path()).unwrap();
+        assert!(first > 0.01 && first < 100.0, "{first}");
+
+        let file = dir.path().join(CACHE_FILE);
+        let mut kept = read(&file).unwrap();
+        kept.core_speed = 7.25;
+        keep(&file, &kept).unwrap();
+        assert!((core_speed(dir.path()).unwrap() - 7.25).abs() < 1e-9);
+
+        kept.cpu_model.push_str(" of another board");
+        keep(&file, &kept).unwrap();
+        assert!((core_speed(dir.path()).unwrap() - 7.25).abs() > 1e-9);
+    }
+
+    #[test]
+    fn a_spoilt_file_is_measured_again() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(CACHE_FILE), b"{\"core_speed\": ").unwrap();
+        assert!(core_speed(dir.path()).unwrap() > 0.01);
+    }
+}

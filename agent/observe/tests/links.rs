@@ -1,0 +1,227 @@
+//! The link probes between two probers: over loopback, and over a shaped link between two network
+//! namespaces of the test's own.
+
+use edgeloom_common::report::LinkReport;
+use edgeloom_common::units::BitRate;
+use edgeloom_observe::links::{LinkEvent, LinkSettings, LinksError, Prober};
+use nix::sched::{CloneFlags, setns};
+use std::fs::File;
+use std::net::Ipv4Addr;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+/// A wait longer than this is a failure; nothing is measured with it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn link(neighbour: &str, interface: &str, address: [u8; 4], neighbour_address: [u8; 4]) -> LinkSettings {
+    LinkSettings {
+        neighbour: neighbour.parse().unwrap(),
+        interface: interface.to_owned(),
+        address: Ipv4Addr::from(address),
+        neighbour_address: Ipv4Addr::from(neighbour_address),
+        capacity: Some(BitRate(20_000_000)),
+    }
+}
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+/// The first event that `wanted` accepts.
+async fn wait_for<T>(
+    events: &mut mpsc::Receiver<LinkEvent>,
+    mut wanted: impl FnMut(LinkEvent) -> Option<T>,
+) -> T {
+    let search = async {
+        loop {
+            let event = events
+                .recv()
+                .await
+                .expect("the prober runs as long as it is listened to");
+            if let Some(found) = wanted(event) {
+                return found;
+            }
+        }
+    };
+    timeout(PATIENCE, search).await.expect("the event comes")
+}
+
+#[test]
+fn two_neighbours_find_each_other_and_miss_the_one_that_goes() {
+    runtime().block_on(async {
+        let one = Prober::open(vec![link("two", "lo", [127, 71, 17, 1], [127, 71, 17, 2])]).unwrap();
+        let two = Prober::open(vec![link("one", "lo", [127, 71, 17, 2], [127, 71, 17, 1])]).unwrap();
+        let (sender_one, mut events_one) = mpsc::channel(8);
+        let (sender_two, events_two) = mpsc::channel(8);
+        tokio::spawn(one.run(sender_one));
+        let other = tokio::spawn(two.run(sender_two));
+
+        let up = |event| (event == LinkEvent::Up("two".parse().unwrap())).then_some(());
+        wait_for(&mut events_one, up).await;
+        let report = wait_for(&mut events_one, |event| match event {
+            LinkEvent::Report(mut links) => links.pop(),
+            _ => None,
+        });
+        let report: LinkReport = report.await;
+        assert!(report.up && report.rtt_min_us <= report.rtt_median_us && report.rtt_min_us.is_some());
+        assert_eq!(report.loss_permille, 0);
+
+        drop(events_two);
+        timeout(PATIENCE, other).await.unwrap().unwrap();
+        wait_for(&mut events_one, |event| {
+            (event == LinkEvent::Down("two".parse().unwrap())).then_some(())
+        })
+        .await;
+    });
+}
+
+#[test]
+fn a_link_whose_address_does_not_exist_yet_opens_and_is_down() {
+    runtime().block_on(async {
+        let prober = Prober::open(vec![link("two", "none", [192, 0, 2, 1], [192, 0, 2, 2])]).unwrap();
+        let (sender, mut events) = mpsc::channel(8);
+        tokio::spawn(prober.run(sender));
+        wait_for(&mut events, |event| {
+            (event == LinkEvent::Down("two".parse().unwrap())).then_some(())
+        })
+        .await;
+    });
+}
+
+#[test]
+fn links_that_cannot_be_told_apart_are_refused() {
+    runtime().block_on(async {
+        let (ours, theirs) = ([127, 71, 18, 1], [127, 71, 18, 2]);
+        let twice = vec![link("two", "a", ours, theirs), link("two", "b", theirs, ours)];
+        assert!(matches!(Prober::open(twice), Err(LinksError::Neighbour { .. })));
+        let same = vec![link("two", "a", ours, theirs), link("three", "b", ours, theirs)];
+        assert!(matches!(Prober::open(same), Err(LinksError::Addresses { .. })));
+    });
+}
+
+/// Three namespaces in a row; the one in the middle bridges and shapes, as a lab's link does.
+struct ShapedLink {
+    prefix: String,
+}
+
+impl ShapedLink {
+    fn build() -> Self {
+        let shaped = Self {
+            prefix: format!("elo{}", std::process::id()),
+        };
+        let [a, m, b] = ["a", "m", "b"].map(|side| shaped.namespace(side));
+        for name in [&a, &m, &b] {
+            run(&format!("ip netns add {name}"));
+            run(&format!("ip -n {name} link set lo up"));
+        }
+        run(&format!("ip -n {m} link add br0 type bridge"));
+        run(&format!("ip -n {m} link set br0 up"));
+        for (side, middle, address) in [(&a, "vm-a", "10.99.0.1/24"), (&b, "vm-b", "10.99.0.2/24")] {
+            run(&format!(
+                "ip -n {m} link add {middle} type veth peer name vlk netns {side}"
+            ));
+            run(&format!("ip -n {m} link set {middle} master br0 up"));
+            run(&format!("ip -n {side} addr add {address} dev vlk"));
+            run(&format!("ip -n {side} link set vlk up"));
+            run(&format!(
+                "tc -n {m} qdisc add dev {middle} root tbf rate 20mbit burst 16kb latency 400ms"
+            ));
+        }
+        shaped
+    }
+
+    fn namespace(&self, side: &str) -> String {
+        format!("{}{side}", self.prefix)
+    }
+
+    /// Runs `work` on a thread of its own inside a namespace.
+    fn inside<T: Send + 'static>(
+        &self,
+        side: &str,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> thread::JoinHandle<T> {
+        let path = format!("/run/netns/{}", self.namespace(side));
+        thread::spawn(move || {
+            setns(File::open(path).unwrap(), CloneFlags::CLONE_NEWNET).unwrap();
+            work()
+        })
+    }
+}
+
+impl Drop for ShapedLink {
+    fn drop(&mut self) {
+        for side in ["a", "m", "b"] {
+            let _ = Command::new("ip")
+                .args(["netns", "del", &self.namespace(side)])
+                .status();
+        }
+    }
+}
+
+fn run(line: &str) {
+    let mut words = line.split_whitespace();
+    let status = Command::new(words.next().unwrap()).args(words).status().unwrap();
+    assert!(status.success(), "{line}: {status}");
+}
+
+#[test]
+fn a_train_reads_the_rate_of_the_shaper_and_a_cut_link_goes_down_and_up() {
+    if std::env::var_os("EDGELOOM_SKIP_LAB").is_some() {
+        eprintln!("skipped: needs root and network namespaces (EDGELOOM_SKIP_LAB is set)");
+        return;
+    }
+    let shaped = ShapedLink::build();
+    let (over, far_over) = mpsc::channel::<()>(1);
+    let far = shaped.inside("b", move || {
+        runtime().block_on(async {
+            let prober = Prober::open(vec![link("a", "vlk", [10, 99, 0, 2], [10, 99, 0, 1])]).unwrap();
+            let (sender, mut events) = mpsc::channel(8);
+            let mut far_over = far_over;
+            tokio::spawn(prober.run(sender));
+            loop {
+                tokio::select! {
+                    event = events.recv() => assert!(event.is_some()),
+                    _ = far_over.recv() => return,
+                }
+            }
+        });
+    });
+    let middle = shaped.namespace("m");
+    let near = shaped.inside("a", move || runtime().block_on(near_end(middle)));
+    let capacity = near.join().unwrap();
+    drop(over);
+    far.join().unwrap();
+    println!("capacity measured: {capacity}");
+    assert!((18_000_000..=22_000_000).contains(&capacity.0), "{capacity}");
+}
+
+/// Measures, then cuts the link in the middle and mends it again.
+async fn near_end(middle: String) -> BitRate {
+    let prober = Prober::open(vec![link("b", "vlk", [10, 99, 0, 1], [10, 99, 0, 2])]).unwrap();
+    let (sender, mut events) = mpsc::channel(8);
+    tokio::spawn(prober.run(sender));
+    let capacity = wait_for(&mut events, |event| match event {
+        LinkEvent::Report(links) => links.first()?.capacity_measured,
+        _ => None,
+    })
+    .await;
+    let neighbour: edgeloom_common::ids::NodeId = "b".parse().unwrap();
+    run(&format!("ip -n {middle} link set vm-b down"));
+    wait_for(&mut events, |event| {
+        (event == LinkEvent::Down(neighbour.clone())).then_some(())
+    })
+    .await;
+    run(&format!("ip -n {middle} link set vm-b up"));
+    wait_for(&mut events, |event| {
+        (event == LinkEvent::Up(neighbour.clone())).then_some(())
+    })
+    .await;
+    capacity
+}

@@ -1,0 +1,143 @@
+//! Starts and ends the daemon: every task is started here, in one set, and joined here.
+//!
+//! A task that ends before it was told to ends the daemon (the service manager starts it again): half
+//! a daemon is worse than none. Being told to end leaves containers and kernel state as they are.
+
+mod links;
+mod report;
+mod route;
+mod watch;
+
+use crate::config::Config;
+use crate::node::{Node, OpenError};
+use crate::session::{self, SessionSettings};
+use crate::store::{Lock, StateError};
+use crate::wire::Up;
+use crate::worker::Worker;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, watch as latest};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+/// Messages to the controller under way: the session takes them at once, so a burst of events at most.
+const UP_MESSAGES: usize = 32;
+/// Messages from the session and signals to the worker.
+const DOWN_MESSAGES: usize = 16;
+/// Time for the farewell to the controller and the last replies.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Why the daemon ended, or did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    #[error("agent.toml has no [controller] section, which `run` needs")]
+    NoController,
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    State(#[from] StateError),
+    #[error("cannot listen for signals: {0}")]
+    Signals(std::io::Error),
+    #[error("the {task} task ended unexpectedly")]
+    Ended { task: &'static str },
+    #[error("a task panicked: {0}")]
+    Panicked(tokio::task::JoinError),
+}
+
+/// All tasks; each gives its name when it ends.
+pub(crate) type Tasks = JoinSet<&'static str>;
+
+/// Runs the daemon until a signal ends it.
+///
+/// # Errors
+/// When it could not start, or a task ended by itself.
+pub async fn run(config: Config) -> Result<(), AppError> {
+    let session = session_settings(&config)?;
+    let lock = Lock::take(&config.state_dir).map_err(OpenError::from)?;
+    let node = Node::open(config)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(AppError::Signals)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(AppError::Signals)?;
+    let stop = CancellationToken::new();
+    let mut tasks = start(&node, &lock, session, &stop)?;
+    if let Err(error) = sd_notify::notify(false, &[sd_notify::NotifyState::Ready]) {
+        tracing::debug!(%error, "no service manager to tell");
+    }
+    let outcome = tokio::select! {
+        _ = terminate.recv() => Ok(()),
+        _ = interrupt.recv() => Ok(()),
+        ended = tasks.join_next() => Err(match ended {
+            Some(Ok(task)) => AppError::Ended { task },
+            Some(Err(error)) => AppError::Panicked(error),
+            None => AppError::Ended { task: "last" },
+        }),
+    };
+    stop.cancel();
+    let joined = tokio::time::timeout(FAREWELL, async { while tasks.join_next().await.is_some() {} }).await;
+    tracing::info!(tasks_left = tasks.len(), in_time = joined.is_ok(), "ended; containers and routes stay");
+    outcome
+}
+
+fn start(
+    node: &Node,
+    lock: &Lock,
+    session: SessionSettings,
+    stop: &CancellationToken,
+) -> Result<Tasks, AppError> {
+    let (up, up_inbox) = mpsc::channel::<Up>(UP_MESSAGES);
+    let (down, down_inbox) = mpsc::channel(DOWN_MESSAGES);
+    let (commands, command_inbox) = mpsc::channel(DOWN_MESSAGES);
+    // Counts connections: whoever publishes by exception says everything again when it changes.
+    let (connections, connected) = latest::channel(0_u64);
+    let worker = Worker::new(node.worker_settings(lock)?, up.clone());
+    let mut tasks = JoinSet::new();
+    let span = |task: &'static str| tracing::info_span!("task", task, node = %node.config.node);
+
+    let working = worker.run(command_inbox, stop.clone());
+    tasks.spawn(async move { named("worker", working).await }.instrument(span("worker")));
+    let talking = async move {
+        if let Err(error) = session::run(session, up_inbox, down).await {
+            tracing::error!(%error, "no session");
+        }
+    };
+    tasks.spawn(async move { named("session", talking).await }.instrument(span("session")));
+    let routing = route::run(
+        node.clone(),
+        down_inbox,
+        route::Outlets { commands: commands.clone(), up: up.clone(), connections },
+    );
+    let mut spawn = |task: &'static str, future: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>| {
+        let stop = stop.clone();
+        let body = async move {
+            stop.run_until_cancelled(future).await;
+            task
+        };
+        tasks.spawn(body.instrument(span(task)));
+    };
+    spawn("route", Box::pin(routing));
+    spawn("engine events", Box::pin(watch::engine(node.engine.clone(), commands.clone())));
+    spawn("kernel events", Box::pin(watch::kernel(commands)));
+    spawn("report", Box::pin(report::reports(node.clone(), up.clone())));
+    spawn("inventory", Box::pin(report::inventories(node.clone(), up.clone(), connected.clone())));
+    spawn("links", Box::pin(links::run(node.clone(), up, connected)));
+    Ok(tasks)
+}
+
+async fn named(task: &'static str, body: impl Future<Output = ()>) -> &'static str {
+    body.await;
+    task
+}
+
+fn session_settings(config: &Config) -> Result<SessionSettings, AppError> {
+    let controller = config.controller.clone().ok_or(AppError::NoController)?;
+    let session = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    Ok(SessionSettings {
+        node: config.node.clone(),
+        host: controller.host,
+        port: controller.port,
+        ca: controller.ca,
+        certificate: controller.certificate,
+        key: controller.key,
+        session,
+    })
+}

@@ -1,0 +1,169 @@
+//! Load and inventory, told on time and when they change.
+
+use crate::inventory::Gatherer;
+use crate::network::NetworkThread;
+use crate::node::Node;
+use crate::wire::Up;
+use edgeloom_common::desired::SCHEMA;
+use edgeloom_common::ids::FlowId;
+use edgeloom_common::report::{FlowRate, Report};
+use edgeloom_common::units::{BitRate, Bytes};
+use edgeloom_net::FlowCounter;
+use edgeloom_observe::disk;
+use edgeloom_observe::meter::Meter;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+
+/// A report at least this often: the controller takes silence of a few periods for a lost node.
+const REPORT_PERIOD: Duration = Duration::from_secs(10);
+/// Layers and quotas are looked at this often; only changes are told.
+const INVENTORY_PERIOD: Duration = Duration::from_secs(5);
+/// Every so many looks Docker is asked for its version.
+const LOOKS_PER_VERSION: u32 = 12;
+/// Pause before a part that could not be read is tried again.
+const AGAIN_AFTER: Duration = Duration::from_secs(5);
+
+/// Sends reports for ever.
+pub(super) async fn reports(node: Node, up: mpsc::Sender<Up>) {
+    let mut meter = meter(&node).await;
+    let mut flows = FlowMeter::default();
+    let mut period = interval(REPORT_PERIOD);
+    period.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        period.tick().await;
+        let load = match meter.load() {
+            Ok(load) => load,
+            Err(error) => {
+                tracing::warn!(%error, "no load to report");
+                continue;
+            }
+        };
+        let report = Report {
+            schema: SCHEMA,
+            cpu_used: load.cpu,
+            memory_used: load.memory,
+            disk_used: disk::read(&node.config.state_dir).map(|disk| disk.used).unwrap_or_default(),
+            flows: flows.rates(&node.network).await,
+        };
+        if up.send(Up::Report(report)).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn meter(node: &Node) -> Meter {
+    loop {
+        match Meter::open(node.config.cgroup.as_deref()) {
+            Ok(meter) => return meter,
+            Err(error) => tracing::warn!(%error, "load is not measured"),
+        }
+        sleep(AGAIN_AFTER).await;
+    }
+}
+
+/// Sends the inventory when it changed, and after each connection.
+pub(super) async fn inventories(node: Node, up: mpsc::Sender<Up>, mut connected: watch::Receiver<u64>) {
+    let mut gatherer = gatherer(&node).await;
+    let mut said = None;
+    let mut period = interval(INVENTORY_PERIOD);
+    period.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    for look in 1_u32.. {
+        tokio::select! {
+            _ = period.tick() => {}
+            changed = connected.changed() => match changed {
+                Ok(()) => said = None,
+                Err(_) => return,
+            },
+        }
+        if look.is_multiple_of(LOOKS_PER_VERSION) || said.is_none() {
+            gatherer.ask_engine().await;
+        }
+        match gatherer.gather() {
+            Ok(inventory) if said.as_ref() != Some(&inventory) => {
+                if up.send(Up::Inventory(inventory.clone())).await.is_err() {
+                    return;
+                }
+                said = Some(inventory);
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%error, "no inventory to report"),
+        }
+    }
+}
+
+async fn gatherer(node: &Node) -> Gatherer {
+    loop {
+        match Gatherer::open(node.clone()).await {
+            Ok(gatherer) => return gatherer,
+            Err(error) => tracing::warn!(%error, "the inventory is not known"),
+        }
+        sleep(AGAIN_AFTER).await;
+    }
+}
+
+/// Rates from counters: bytes since the reading before.
+#[derive(Debug, Default)]
+struct FlowMeter {
+    before: BTreeMap<FlowId, u64>,
+    at: Option<Instant>,
+}
+
+impl FlowMeter {
+    async fn rates(&mut self, network: &NetworkThread) -> Vec<FlowRate> {
+        match network.flow_counters().await {
+            Ok(counters) => self.since(counters, Instant::now()),
+            Err(error) => {
+                tracing::debug!(%error, "no flow counters");
+                Vec::new()
+            }
+        }
+    }
+
+    /// A counter that went back belongs to a class made anew: its bytes count from zero.
+    fn since(&mut self, counters: Vec<FlowCounter>, now: Instant) -> Vec<FlowRate> {
+        let elapsed = self.at.replace(now).map_or(Duration::ZERO, |at| now - at).as_millis();
+        let before = std::mem::take(&mut self.before);
+        let mut rates = Vec::with_capacity(counters.len());
+        for counter in counters {
+            let earlier = before.get(&counter.id).copied().filter(|earlier| *earlier <= counter.bytes);
+            let bits = u128::from(counter.bytes - earlier.unwrap_or(0)) * 8;
+            self.before.insert(counter.id.clone(), counter.bytes);
+            // A flow's first reading may hold bytes of any age.
+            let known = elapsed > 0 && before.contains_key(&counter.id);
+            let rate = if known { u64::try_from(bits * 1000 / elapsed).unwrap_or(u64::MAX) } else { 0 };
+            rates.push(FlowRate { id: counter.id, rate: BitRate(rate), backlog: Bytes(counter.backlog) });
+        }
+        rates
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counter(bytes: u64) -> FlowCounter {
+        let name = |text: &str| text.parse().unwrap();
+        let id = FlowId { job: "j".parse().unwrap(), from: name("a"), to: name("b") };
+        FlowCounter { id, bytes, backlog: 0, packets: 0 }
+    }
+
+    #[test]
+    fn a_rate_is_bytes_since_the_reading_before() {
+        let mut meter = FlowMeter::default();
+        let start = Instant::now();
+        assert_eq!(meter.since(vec![counter(5000)], start)[0].rate, BitRate(0));
+        let later = start + Duration::from_secs(10);
+        assert_eq!(meter.since(vec![counter(5000 + 1_250_000)], later)[0].rate, BitRate(1_000_000));
+    }
+
+    #[test]
+    fn a_counter_that_went_back_counts_from_zero() {
+        let mut meter = FlowMeter::default();
+        let start = Instant::now();
+        meter.since(vec![counter(5_000_000)], start);
+        let rates = meter.since(vec![counter(1250)], start + Duration::from_secs(1));
+        assert_eq!(rates[0].rate, BitRate(10_000));
+    }
+}

@@ -1,0 +1,38 @@
+//! Sends what the session heard to whom it concerns.
+
+use crate::engine::Docker;
+use crate::logs::LogRequests;
+use crate::node::Node;
+use crate::wire::{Down, Up};
+use crate::worker::Command;
+use tokio::sync::{mpsc, watch};
+
+/// Who hears of what came in.
+#[derive(Debug)]
+pub(super) struct Outlets {
+    pub(super) commands: mpsc::Sender<Command>,
+    pub(super) up: mpsc::Sender<Up>,
+    pub(super) connections: watch::Sender<u64>,
+}
+
+/// Runs until the session or the worker is gone.
+pub(super) async fn run(node: Node, mut down: mpsc::Receiver<Down>, outlets: Outlets) {
+    let mut logs: LogRequests<Docker> = LogRequests::new(node.engine.clone(), outlets.up);
+    while let Some(message) = down.recv().await {
+        let command = match message {
+            Down::Connected => {
+                outlets.connections.send_modify(|count| *count += 1);
+                Command::Connected
+            }
+            Down::Desired(document) => Command::Desired(document),
+            Down::Logs(id, command) => {
+                tracing::debug!(id, job = %command.job, task = %command.task, "logs asked for");
+                logs.take(id, command);
+                continue;
+            }
+        };
+        if outlets.commands.send(command).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! `agent.toml`: what the file says, checked as a whole, so that every problem is told at once.
+//!
+//! [`Config::load`] reads the file once; afterwards each part of the agent gets its own values and
+//! nobody reads the file again. Unknown keys are refused: a typing error must not become a default.
+
+use edgeloom_common::ids::{ClusterId, NameError, NodeId};
+use edgeloom_common::units::{BitRate, UnitError};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+
+/// The longest interface name of Linux (IFNAMSIZ of net/if.h, less the closing zero).
+const INTERFACE_NAME_MAX: usize = 15;
+/// A configuration is a page or two; more is a wrong file.
+const FILE_MAX_BYTES: u64 = 1 << 20;
+const DOCKER_SOCKET: &str = "unix:///var/run/docker.sock";
+const BRIDGE: &str = "edgeloom0";
+const CONTROLLER_PORT: u16 = 8883;
+
+/// The checked configuration.
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub cluster: ClusterId,
+    pub node: NodeId,
+    pub state_dir: PathBuf,
+    /// Path of Docker's unix socket.
+    pub docker_socket: PathBuf,
+    /// Name of the Docker network and of its bridge.
+    pub bridge: String,
+    /// The cgroup to count instead of the machine, relative to the cgroup mount.
+    pub cgroup: Option<String>,
+    pub controller: Option<Controller>,
+    pub labels: BTreeMap<String, String>,
+    pub links: Vec<Link>,
+}
+
+/// Where the controller is and how to prove who we are.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Controller {
+    pub host: String,
+    #[serde(default = "controller_port")]
+    pub port: u16,
+    pub ca: PathBuf,
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
+/// A link to a neighbour.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    pub neighbour: NodeId,
+    pub interface: String,
+    pub address: Ipv4Addr,
+    pub neighbour_address: Ipv4Addr,
+    /// Declared wire rate.
+    pub capacity: Option<BitRate>,
+}
+
+/// One thing wrong in the file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigProblem {
+    /// A name of a cluster or node that is none.
+    #[error("{key}: {source}")]
+    Name { key: String, source: NameError },
+    /// A rate that does not read.
+    #[error("{key}: {source}")]
+    Rate { key: String, source: UnitError },
+    /// No IPv4 address.
+    #[error("{key}: {value:?} is no IPv4 address of a host, write it like 10.61.1.1")]
+    Address { key: String, value: String },
+    /// Not a name that the kernel takes for an interface.
+    #[error(
+        "{key}: {value:?} is no interface name: 1 to {INTERFACE_NAME_MAX} characters without '/', ':' and blanks"
+    )]
+    Interface { key: String, value: String },
+    /// The same value twice where it has to be unique.
+    #[error("{key}: {value:?} appears a second time")]
+    Duplicate { key: String, value: String },
+    /// A link to ourselves.
+    #[error("{key}: the neighbour {node} is this node itself")]
+    OwnNeighbour { key: String, node: NodeId },
+    /// Docker over something else than a unix socket.
+    #[error("docker: {value:?} is no unix socket, write it like {DOCKER_SOCKET}")]
+    Docker { value: String },
+    /// A path that depends on where the daemon was started.
+    #[error("{key}: {} is not an absolute path", value.display())]
+    RelativePath { key: &'static str, value: PathBuf },
+    /// A cgroup outside the mount.
+    #[error("cgroup: {value:?} has to be relative to the cgroup mount and without '..'")]
+    Cgroup { value: String },
+    /// No host to connect to.
+    #[error("controller.host is empty")]
+    Host,
+    /// Port 0.
+    #[error("controller.port is 0, the usual one is {CONTROLLER_PORT}")]
+    Port,
+}
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("cannot read {}: {source}", path.display())]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("{} has {bytes} bytes, at most {FILE_MAX_BYTES} are read", path.display())]
+    TooLarge { path: PathBuf, bytes: u64 },
+    #[error("{}: {source}", path.display())]
+    Syntax { path: PathBuf, source: Box<toml::de::Error> },
+    #[error("{} has {} problem(s):{}", path.display(), problems.len(), bullets(problems))]
+    Invalid { path: PathBuf, problems: Vec<ConfigProblem> },
+}
+
+fn bullets(problems: &[ConfigProblem]) -> String {
+    problems.iter().map(|problem| format!("\n  - {problem}")).collect()
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawConfig {
+    cluster: String,
+    node: String,
+    state_dir: PathBuf,
+    docker: Option<String>,
+    bridge: Option<String>,
+    cgroup: Option<String>,
+    controller: Option<Controller>,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    #[serde(default, rename = "link")]
+    links: Vec<RawLink>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawLink {
+    neighbour: String,
+    interface: String,
+    address: String,
+    neighbour_address: String,
+    capacity: Option<String>,
+}
+
+fn controller_port() -> u16 {
+    CONTROLLER_PORT
+}
+
+impl Config {
+    /// Reads and checks the file.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let read = |source| ConfigError::Read { path: path.to_owned(), source };
+        let bytes = std::fs::metadata(path).map_err(read)?.len();
+        if FILE_MAX_BYTES < bytes {
+            return Err(ConfigError::TooLarge { path: path.to_owned(), bytes });
+        }
+        let text = std::fs::read_to_string(path).map_err(read)?;
+        let raw: RawConfig = toml::from_str(&text)
+            .map_err(|source| ConfigError::Syntax { path: path.to_owned(), source: Box::new(source) })?;
+        Self::check(raw).map_err(|problems| ConfigError::Invalid { path: path.to_owned(), problems })
+    }
+
+    fn check(raw: RawConfig) -> Result<Self, Vec<ConfigProblem>> {
+        let mut check = Check::default();
+        let cluster = check.name::<ClusterId>("cluster", &raw.cluster);
+        let node = check.name::<NodeId>("node", &raw.node);
+        check.absolute("state_dir", &raw.state_dir);
+        let bridge = raw.bridge.unwrap_or_else(|| BRIDGE.to_owned());
+        check.interface("bridge", &bridge);
+        let docker = raw.docker.unwrap_or_else(|| DOCKER_SOCKET.to_owned());
+        let docker_socket = check.docker_socket(&docker);
+        if let Some(cgroup) = &raw.cgroup {
+            check.cgroup(cgroup);
+        }
+        if let Some(controller) = &raw.controller {
+            check.controller(controller);
+        }
+        let links = check.links(&raw.links, node.as_ref());
+        match (cluster, node) {
+            (Some(cluster), Some(node)) if check.problems.is_empty() => Ok(Self {
+                cluster,
+                node,
+                state_dir: raw.state_dir,
+                docker_socket,
+                bridge,
+                cgroup: raw.cgroup,
+                controller: raw.controller,
+                labels: raw.labels,
+                links,
+            }),
+            _ => Err(check.problems),
+        }
+    }
+}
+
+/// Gathers problems while the values are read.
+#[derive(Default)]
+struct Check {
+    problems: Vec<ConfigProblem>,
+}
+
+impl Check {
+    fn name<T: std::str::FromStr<Err = NameError>>(&mut self, key: &str, value: &str) -> Option<T> {
+        value
+            .parse()
+            .map_err(|source| self.problems.push(ConfigProblem::Name { key: key.to_owned(), source }))
+            .ok()
+    }
+
+    fn address(&mut self, key: String, value: &str) -> Option<Ipv4Addr> {
+        match value.parse::<Ipv4Addr>() {
+            Ok(address)
+                if !address.is_unspecified() && !address.is_multicast() && !address.is_broadcast() =>
+            {
+                Some(address)
+            }
+            _ => {
+                self.problems.push(ConfigProblem::Address { key, value: value.to_owned() });
+                None
+            }
+        }
+    }
+
+    fn interface(&mut self, key: &str, value: &str) {
+        let allowed = |c: char| c.is_ascii_graphic() && c != '/' && c != ':';
+        let fits = (1..=INTERFACE_NAME_MAX).contains(&value.len());
+        if !fits || !value.chars().all(allowed) || value == "." || value == ".." {
+            self.problems.push(ConfigProblem::Interface { key: key.to_owned(), value: value.to_owned() });
+        }
+    }
+
+    fn absolute(&mut self, key: &'static str, value: &Path) {
+        if !value.is_absolute() {
+            self.problems.push(ConfigProblem::RelativePath { key, value: value.to_owned() });
+        }
+    }
+
+    fn docker_socket(&mut self, value: &str) -> PathBuf {
+        let path = value.strip_prefix("unix://").map(PathBuf::from).filter(|path| path.is_absolute());
+        path.unwrap_or_else(|| {
+            self.problems.push(ConfigProblem::Docker { value: value.to_owned() });
+            PathBuf::new()
+        })
+    }
+
+    fn cgroup(&mut self, value: &str) {
+        if value.is_empty() || value.starts_with('/') || value.split('/').any(|part| part == "..") {
+            self.problems.push(ConfigProblem::Cgroup { value: value.to_owned() });
+        }
+    }
+
+    fn controller(&mut self, controller: &Controller) {
+        if controller.host.is_empty() {
+            self.problems.push(ConfigProblem::Host);
+        }
+        if controller.port == 0 {
+            self.problems.push(ConfigProblem::Port);
+        }
+        self.absolute("controller.ca", &controller.ca);
+        self.absolute("controller.certificate", &controller.certificate);
+        self.absolute("controller.key", &controller.key);
+    }
+
+    fn links(&mut self, raw: &[RawLink], own: Option<&NodeId>) -> Vec<Link> {
+        let mut neighbours = BTreeSet::new();
+        let mut links = Vec::new();
+        for (index, raw) in raw.iter().enumerate() {
+            let Some(link) = self.link(index, raw) else {
+                continue;
+            };
+            let key = format!("link[{index}].neighbour");
+            if own == Some(&link.neighbour) {
+                self.problems.push(ConfigProblem::OwnNeighbour { key, node: link.neighbour.clone() });
+            } else if !neighbours.insert(link.neighbour.clone()) {
+                self.problems.push(ConfigProblem::Duplicate { key, value: link.neighbour.to_string() });
+            }
+            links.push(link);
+        }
+        self.unique_addresses(&links);
+        links
+    }
+
+    fn link(&mut self, index: usize, raw: &RawLink) -> Option<Link> {
+        let key = |field: &str| format!("link[{index}].{field}");
+        let neighbour = self.name(&key("neighbour"), &raw.neighbour);
+        self.interface(&key("interface"), &raw.interface);
+        let address = self.address(key("address"), &raw.address);
+        let neighbour_address = self.address(key("neighbour_address"), &raw.neighbour_address);
+        let capacity = raw.capacity.as_deref().map(str::parse::<BitRate>).transpose();
+        let capacity = capacity
+            .map_err(|source| self.problems.push(ConfigProblem::Rate { key: key("capacity"), source }))
+            .ok()?;
+        Some(Link {
+            neighbour: neighbour?,
+            interface: raw.interface.clone(),
+            address: address?,
+            neighbour_address: neighbour_address?,
+            capacity,
+        })
+    }
+
+    /// Our own address may serve several links of one LAN; a neighbour's may not.
+    fn unique_addresses(&mut self, links: &[Link]) {
+        let own: BTreeSet<Ipv4Addr> = links.iter().map(|link| link.address).collect();
+        let mut seen = BTreeSet::new();
+        for (index, link) in links.iter().enumerate() {
+            if own.contains(&link.neighbour_address) || !seen.insert(link.neighbour_address) {
+                let key = format!("link[{index}].neighbour_address");
+                self.problems
+                    .push(ConfigProblem::Duplicate { key, value: link.neighbour_address.to_string() });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+        cluster = "home"
+        node = "n1"
+        state_dir = "/var/lib/edgeloom-agent"
+        [labels]
+        camera = "true"
+        [[link]]
+        neighbour = "n2"
+        interface = "n1-n2"
+        address = "10.61.1.1"
+        neighbour_address = "10.61.1.2"
+        capacity = "20Mbit/s"
+    "#;
+
+    fn read(text: &str) -> Result<Config, Vec<ConfigProblem>> {
+        Config::check(toml::from_str(text).unwrap())
+    }
+
+    #[test]
+    fn a_good_file_gets_the_defaults() {
+        let config = read(GOOD).unwrap();
+        assert_eq!(config.docker_socket, Path::new("/var/run/docker.sock"));
+        assert_eq!(config.bridge, "edgeloom0");
+        assert_eq!(config.links[0].capacity, Some(BitRate(20_000_000)));
+        assert!(config.controller.is_none());
+    }
+
+    #[test]
+    fn every_problem_is_told_at_once() {
+        let bad = r#"
+            cluster = "Home"
+            node = "n1"
+            state_dir = "state"
+            docker = "tcp://10.0.0.1:2375"
+            bridge = "a-name-longer-than-15"
+            cgroup = "../up"
+            [[link]]
+            neighbour = "n1"
+            interface = "a/b"
+            address = "10.61.1"
+            neighbour_address = "10.61.1.2"
+            capacity = "20M"
+        "#;
+        let problems = read(bad).unwrap_err();
+        assert_eq!(problems.len(), 8, "{problems:?}");
+    }
+
+    #[test]
+    fn a_neighbour_appears_once_and_is_not_the_node_itself() {
+        let twice = format!(
+            "{GOOD}\n[[link]]\nneighbour = \"n2\"\ninterface = \"x\"\naddress = \"10.61.2.1\"\nneighbour_address = \"10.61.1.2\"\n\
+             [[link]]\nneighbour = \"n1\"\ninterface = \"y\"\naddress = \"10.61.3.1\"\nneighbour_address = \"10.61.3.2\""
+        );
+        let problems = read(&twice).unwrap_err();
+        assert!(matches!(&problems[0], ConfigProblem::Duplicate { value, .. } if value == "n2"));
+        assert!(matches!(&problems[1], ConfigProblem::OwnNeighbour { .. }));
+        assert!(matches!(&problems[2], ConfigProblem::Duplicate { value, .. } if value == "10.61.1.2"));
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused() {
+        let text = format!("nod = \"x\"\n{GOOD}");
+        assert!(toml::from_str::<RawConfig>(&text).is_err());
+    }
+}

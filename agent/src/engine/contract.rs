@@ -1,0 +1,145 @@
+//! What every container engine has to do, tried on the fake and on a real Docker daemon.
+
+use super::docker::private::PrivateDocker;
+use super::fake::{DIGEST, FakeEngine, document, spec};
+use super::{ContainerEngine, EngineError, FoundState, LogSelection, NetworkSpec, TaskKey};
+use edgeloom_common::desired::{ContainerSpec, ImageRef};
+use std::net::Ipv4Addr;
+use tokio::sync::mpsc;
+
+const BRIDGE: &str = "edgeloom-test";
+
+fn network() -> NetworkSpec {
+    NetworkSpec { bridge: BRIDGE.to_owned(), pool: document(1, vec![]).pool }
+}
+
+fn task(name: &str, image: &ImageRef) -> ContainerSpec {
+    ContainerSpec { image: image.clone(), command: vec!["/app".to_owned()], ..spec(name, "hash") }
+}
+
+async fn state(engine: &impl ContainerEngine, spec: &ContainerSpec) -> Option<FoundState> {
+    let found = engine.list().await.unwrap();
+    found.into_iter().find(|container| container.key == TaskKey::of(spec)).map(|container| container.state)
+}
+
+fn status(result: Result<impl Sized, EngineError>) -> u16 {
+    match result {
+        Err(EngineError::Refused { status, .. }) => status,
+        Err(other) => panic!("another error: {other}"),
+        Ok(_) => panic!("not refused"),
+    }
+}
+
+async fn a_container_lives_from_creation_to_removal(engine: &impl ContainerEngine, image: &ImageRef) {
+    let spec = task("life", image);
+    engine.ensure_network(&network()).await.unwrap();
+    engine.ensure_network(&network()).await.unwrap();
+    let id = engine.create(&spec, BRIDGE).await.unwrap();
+    assert_eq!(state(engine, &spec).await, Some(FoundState::Created));
+    engine.start(&id).await.unwrap();
+    engine.start(&id).await.unwrap();
+    let found = engine.list().await.unwrap();
+    let container = found.iter().find(|container| container.id == id).unwrap();
+    assert_eq!((container.state, container.spec_hash.as_str()), (FoundState::Running, "hash"));
+    assert_eq!(container.address, Some(spec.address));
+    engine.remove(&id).await.unwrap();
+    engine.remove(&id).await.unwrap();
+    assert_eq!(state(engine, &spec).await, None);
+}
+
+async fn what_cannot_be_is_refused(engine: &impl ContainerEngine, image: &ImageRef) {
+    let absent = ImageRef { digest: format!("sha256:{}", "0".repeat(64)), ..image.clone() };
+    assert!(!engine.image_present(&absent).await.unwrap());
+    assert!(engine.image_present(image).await.unwrap());
+    assert_eq!(status(engine.create(&task("none", &absent), BRIDGE).await), 404);
+    let first = engine.create(&task("twice", image), BRIDGE).await.unwrap();
+    assert_eq!(status(engine.create(&task("twice", image), BRIDGE).await), 409);
+    engine.start(&first).await.unwrap();
+    let same = ContainerSpec { address: task("twice", image).address, ..task("other", image) };
+    let second = engine.create(&same, BRIDGE).await.unwrap();
+    assert!(engine.start(&second).await.is_err());
+    for id in [first, second] {
+        engine.remove(&id).await.unwrap();
+    }
+}
+
+async fn a_network_is_replaced_only_while_nothing_uses_it(engine: &impl ContainerEngine, image: &ImageRef) {
+    let mut other = network();
+    other.pool.network = Ipv4Addr::new(10, 78, 0, 0);
+    other.pool.gateway = Ipv4Addr::new(10, 78, 0, 1);
+    engine.ensure_network(&other).await.unwrap();
+    engine.ensure_network(&network()).await.unwrap();
+    let id = engine.create(&task("user", image), BRIDGE).await.unwrap();
+    engine.start(&id).await.unwrap();
+    assert!(matches!(engine.ensure_network(&other).await, Err(EngineError::NetworkInUse { .. })));
+    engine.remove(&id).await.unwrap();
+    engine.remove_network(BRIDGE).await.unwrap();
+    engine.remove_network(BRIDGE).await.unwrap();
+}
+
+async fn logs_end_with_the_receiver(engine: &impl ContainerEngine, image: &ImageRef) {
+    engine.ensure_network(&network()).await.unwrap();
+    let id = engine.create(&task("talk", image), BRIDGE).await.unwrap();
+    engine.start(&id).await.unwrap();
+    let (sender, mut text) = mpsc::channel(1);
+    let reading = engine.logs(&id, LogSelection { follow: true, tail: None }, sender);
+    let listening = async {
+        let first = text.recv().await;
+        text.close();
+        while text.recv().await.is_some() {}
+        first
+    };
+    let (read, first) = tokio::join!(reading, listening);
+    read.unwrap();
+    assert!(!first.unwrap().is_empty());
+    engine.remove(&id).await.unwrap();
+}
+
+async fn contract(engine: &impl ContainerEngine, image: &ImageRef) {
+    a_container_lives_from_creation_to_removal(engine, image).await;
+    what_cannot_be_is_refused(engine, image).await;
+    a_network_is_replaced_only_while_nothing_uses_it(engine, image).await;
+    logs_end_with_the_receiver(engine, image).await;
+}
+
+#[tokio::test]
+async fn the_fake_keeps_the_contract() {
+    let engine = FakeEngine::default();
+    engine.load(DIGEST);
+    contract(&engine, &spec("any", "any").image).await;
+}
+
+#[tokio::test]
+async fn docker_keeps_the_contract() {
+    let Some(docker) = PrivateDocker::start().await else {
+        return;
+    };
+    let image = docker.import().await;
+    contract(&docker.engine, &image).await;
+    limits_and_exit_code(&docker, &image).await;
+}
+
+/// What the fake has nothing to show for.
+async fn limits_and_exit_code(docker: &PrivateDocker, image: &ImageRef) {
+    let engine = &docker.engine;
+    let mut spec = task("ends", image);
+    spec.command.push("3".to_owned());
+    let (sender, mut signals) = mpsc::channel(8);
+    let run = async {
+        signals.recv().await.unwrap();
+        let id = engine.create(&spec, BRIDGE).await.unwrap();
+        engine.start(&id).await.unwrap();
+        while state(engine, &spec).await != Some(FoundState::Exited(Some(3))) {
+            // The list may be a moment behind the event that is waited for.
+            let pause = std::time::Duration::from_millis(300);
+            let _ = tokio::time::timeout(pause, signals.recv()).await;
+        }
+        engine.remove(&id).await.unwrap();
+    };
+    tokio::select! {
+        () = run => {}
+        ended = engine.events(sender) => panic!("the events ended: {ended:?}"),
+    }
+    let version = engine.version().await.unwrap();
+    assert!(!version.version.is_empty() && version.root_dir.is_absolute() && version.driver == "vfs");
+}

@@ -1,0 +1,161 @@
+//! Containers of ours: made from a spec, found by their labels.
+
+use super::{Docker, EngineError, FoundContainer, Request, has_status, pull_reference};
+use crate::engine::{FoundState, TaskKey, label};
+use bollard::models::{
+    ContainerCreateBody, ContainerSummary, ContainerSummaryStateEnum, EndpointIpamConfig, EndpointSettings,
+    HostConfig, NetworkingConfig, RestartPolicy, RestartPolicyNameEnum,
+};
+use bollard::query_parameters::{
+    CreateContainerOptionsBuilder, ListContainersOptionsBuilder, RemoveContainerOptionsBuilder,
+    StartContainerOptions, StopContainerOptionsBuilder,
+};
+use edgeloom_common::desired::ContainerSpec;
+use std::collections::HashMap;
+
+/// Grace between SIGTERM and SIGKILL: tasks are stream stages without state to write back.
+const STOP_GRACE_S: i32 = 2;
+
+pub(super) async fn list(docker: &Docker) -> Result<Vec<FoundContainer>, EngineError> {
+    let owner = &docker.owner;
+    let labels =
+        vec![format!("{}={}", label::CLUSTER, owner.cluster), format!("{}={}", label::NODE, owner.node)];
+    let filters = HashMap::from([("label", labels)]);
+    let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
+    let request = Request { verb: "list", object: "containers" };
+    let listed = docker.client().await?.list_containers(Some(options)).await;
+    let listed = listed.map_err(|error| docker.refusal(request, &error))?;
+    Ok(listed.into_iter().filter_map(found).collect())
+}
+
+/// A listed container; one whose labels do not read was not made by us and is left alone.
+fn found(summary: ContainerSummary) -> Option<FoundContainer> {
+    let labels = summary.labels?;
+    let key =
+        TaskKey { job: labels.get(label::JOB)?.parse().ok()?, task: labels.get(label::TASK)?.parse().ok()? };
+    let state = match summary.state? {
+        ContainerSummaryStateEnum::CREATED => FoundState::Created,
+        ContainerSummaryStateEnum::RUNNING => FoundState::Running,
+        ContainerSummaryStateEnum::PAUSED => FoundState::Paused,
+        ContainerSummaryStateEnum::EXITED => {
+            FoundState::Exited(exit_code(summary.status.as_deref().unwrap_or("")))
+        }
+        ContainerSummaryStateEnum::DEAD => FoundState::Dead,
+        _ => FoundState::Changing,
+    };
+    Some(FoundContainer {
+        id: summary.id?,
+        key,
+        spec_hash: labels.get(label::SPEC)?.clone(),
+        address: labels.get(label::ADDRESS).and_then(|address| address.parse().ok()),
+        state,
+    })
+}
+
+/// The code in `Exited (137) 2 seconds ago`: the list tells it nowhere else, and an inspect for each
+/// ended container would cost a request.
+fn exit_code(status: &str) -> Option<i32> {
+    status.strip_prefix("Exited (")?.split(')').next()?.parse().ok()
+}
+
+pub(super) async fn create(
+    docker: &Docker,
+    spec: &ContainerSpec,
+    bridge: &str,
+) -> Result<String, EngineError> {
+    let name = TaskKey::of(spec).container_name();
+    let options = CreateContainerOptionsBuilder::new().name(&name).build();
+    let created = docker.client().await?.create_container(Some(options), body(docker, spec, bridge)).await;
+    let created = created
+        .map_err(|error| docker.refusal(Request { verb: "create container", object: &name }, &error))?;
+    Ok(created.id)
+}
+
+fn body(docker: &Docker, spec: &ContainerSpec, bridge: &str) -> ContainerCreateBody {
+    let labels = HashMap::from([
+        (label::CLUSTER.to_owned(), docker.owner.cluster.to_string()),
+        (label::NODE.to_owned(), docker.owner.node.to_string()),
+        (label::JOB.to_owned(), spec.job.to_string()),
+        (label::TASK.to_owned(), spec.task.to_string()),
+        (label::SPEC.to_owned(), spec.spec_hash.clone()),
+        (label::ADDRESS.to_owned(), spec.address.to_string()),
+    ]);
+    let ipam = EndpointIpamConfig { ipv4_address: Some(spec.address.to_string()), ..Default::default() };
+    let endpoint = EndpointSettings { ipam_config: Some(ipam), ..Default::default() };
+    ContainerCreateBody {
+        hostname: Some(spec.task.to_string()),
+        image: Some(pull_reference(&spec.image)),
+        cmd: (!spec.command.is_empty()).then(|| spec.command.clone()),
+        env: Some(spec.environment.iter().map(|(key, value)| format!("{key}={value}")).collect()),
+        labels: Some(labels),
+        host_config: Some(limits(spec, bridge)),
+        networking_config: Some(NetworkingConfig {
+            endpoints_config: Some(HashMap::from([(bridge.to_owned(), endpoint)])),
+        }),
+        ..Default::default()
+    }
+}
+
+/// Docker does not restart our containers: after a reboot the network has to stand before they start,
+/// and that order is the agent's.
+fn limits(spec: &ContainerSpec, bridge: &str) -> HostConfig {
+    let memory = i64::try_from(spec.memory.0).unwrap_or(i64::MAX);
+    HostConfig {
+        nano_cpus: Some(i64::from(spec.cpu.0) * 1_000_000),
+        memory: Some(memory),
+        init: Some(false),
+        network_mode: Some(bridge.to_owned()),
+        extra_hosts: Some(spec.hosts.iter().map(|(name, address)| format!("{name}:{address}")).collect()),
+        restart_policy: Some(RestartPolicy {
+            name: Some(RestartPolicyNameEnum::NO),
+            maximum_retry_count: None,
+        }),
+        ..Default::default()
+    }
+}
+
+pub(super) async fn start(docker: &Docker, id: &str) -> Result<(), EngineError> {
+    match docker.client().await?.start_container(id, None::<StartContainerOptions>).await {
+        Err(error) if !has_status(&error, 304) => {
+            Err(docker.refusal(Request { verb: "start container", object: id }, &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(super) async fn remove(docker: &Docker, id: &str) -> Result<(), EngineError> {
+    let client = docker.client().await?;
+    let grace = StopContainerOptionsBuilder::new().t(STOP_GRACE_S).build();
+    match client.stop_container(id, Some(grace)).await {
+        Err(error) if has_status(&error, 404) => return Ok(()),
+        Err(error) if !has_status(&error, 304) => {
+            return Err(docker.refusal(Request { verb: "stop container", object: id }, &error));
+        }
+        _ => {}
+    }
+    let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
+    match client.remove_container(id, Some(options)).await {
+        // 409: a removal is on its way already.
+        Err(error) if !has_status(&error, 404) && !has_status(&error, 409) => {
+            Err(docker.refusal(Request { verb: "remove container", object: id }, &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exit_code_is_read_from_the_status() {
+        assert_eq!(exit_code("Exited (137) 2 seconds ago"), Some(137));
+        assert_eq!(exit_code("Up 3 minutes"), None);
+    }
+
+    #[test]
+    fn a_container_with_foreign_labels_is_not_ours() {
+        let labels = HashMap::from([(label::JOB.to_owned(), "Not A Name".to_owned())]);
+        assert_eq!(found(ContainerSummary { labels: Some(labels), ..Default::default() }), None);
+    }
+}

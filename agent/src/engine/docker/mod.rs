@@ -1,0 +1,185 @@
+//! Docker, over its unix socket: the only folder that names the client library.
+//!
+//! A client is made when it is needed and given up when the daemon stops answering, so that a daemon
+//! that comes back upgraded is asked for its API version anew: Docker 29 refuses clients below 1.44,
+//! Docker 20.10 those above 1.41.
+
+mod containers;
+mod network;
+#[cfg(test)]
+pub(super) mod private;
+mod streams;
+
+use super::{
+    ContainerEngine, EngineError, EngineVersion, FoundContainer, LogSelection, NetworkSpec, Owner,
+    PullProgress,
+};
+use bollard::errors::Error;
+use bollard::{API_DEFAULT_VERSION, Docker as Client};
+use edgeloom_common::desired::{ContainerSpec, ImageRef};
+use edgeloom_common::report::ImageStore;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use tokio::sync::{mpsc, watch};
+
+/// Longest wait for the head of an answer: creating a container on a slow flash card takes seconds.
+const ANSWER_TIMEOUT_S: u64 = 120;
+
+/// The engine behind a unix socket.
+#[derive(Debug)]
+pub struct Docker {
+    socket: PathBuf,
+    owner: Owner,
+    /// A client that has settled on an API version.
+    client: Mutex<Option<Client>>,
+}
+
+/// What a request was about, for its error.
+#[derive(Clone, Copy)]
+struct Request<'a> {
+    verb: &'static str,
+    object: &'a str,
+}
+
+impl Docker {
+    /// The engine at `socket`; nothing is connected yet.
+    #[must_use]
+    pub fn new(socket: PathBuf, owner: Owner) -> Self {
+        Self { socket, owner, client: Mutex::new(None) }
+    }
+
+    /// The settled client, or a new one.
+    async fn client(&self) -> Result<Client, EngineError> {
+        let settled = self.client.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match settled {
+            Some(client) => Ok(client),
+            None => self.connect().await,
+        }
+    }
+
+    async fn connect(&self) -> Result<Client, EngineError> {
+        let path = self.socket.to_string_lossy();
+        let client = Client::connect_with_unix(&path, ANSWER_TIMEOUT_S, API_DEFAULT_VERSION)
+            .map_err(|error| self.unreachable(&error))?;
+        let client = client.negotiate_version().await.map_err(|error| self.unreachable(&error))?;
+        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
+        Ok(client)
+    }
+
+    fn unreachable(&self, error: &Error) -> EngineError {
+        EngineError::Unreachable { socket: self.socket.display().to_string(), reason: error.to_string() }
+    }
+
+    /// Sorts an error; a daemon that did not answer, or speaks another API version, loses its client.
+    fn refusal(&self, request: Request<'_>, error: &Error) -> EngineError {
+        match error {
+            Error::DockerResponseServerError { status_code, message } => {
+                if message.contains("client version") {
+                    self.forget_client();
+                }
+                EngineError::Refused {
+                    verb: request.verb,
+                    object: request.object.to_owned(),
+                    status: *status_code,
+                    reason: message.clone(),
+                }
+            }
+            other => {
+                self.forget_client();
+                self.unreachable(other)
+            }
+        }
+    }
+
+    fn forget_client(&self) {
+        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// True of the answers that mean "it is so already" or "it is gone already".
+fn has_status(error: &Error, status: u16) -> bool {
+    matches!(error, Error::DockerResponseServerError { status_code, .. } if *status_code == status)
+}
+
+impl ContainerEngine for Docker {
+    async fn ensure_network(&self, network: &NetworkSpec) -> Result<(), EngineError> {
+        network::ensure(self, network).await
+    }
+
+    async fn remove_network(&self, name: &str) -> Result<(), EngineError> {
+        network::remove(self, name).await
+    }
+
+    async fn list(&self) -> Result<Vec<FoundContainer>, EngineError> {
+        containers::list(self).await
+    }
+
+    async fn image_present(&self, image: &ImageRef) -> Result<bool, EngineError> {
+        let name = pull_reference(image);
+        match self.client().await?.inspect_image(&name).await {
+            Ok(_) => Ok(true),
+            Err(error) if has_status(&error, 404) => Ok(false),
+            Err(error) => Err(self.refusal(Request { verb: "inspect image", object: &name }, &error)),
+        }
+    }
+
+    async fn pull(
+        &self,
+        image: &ImageRef,
+        progress: &watch::Sender<PullProgress>,
+    ) -> Result<(), EngineError> {
+        streams::pull(self, image, progress).await
+    }
+
+    async fn create(&self, spec: &ContainerSpec, bridge: &str) -> Result<String, EngineError> {
+        containers::create(self, spec, bridge).await
+    }
+
+    async fn start(&self, id: &str) -> Result<(), EngineError> {
+        containers::start(self, id).await
+    }
+
+    async fn remove(&self, id: &str) -> Result<(), EngineError> {
+        containers::remove(self, id).await
+    }
+
+    async fn logs(
+        &self,
+        id: &str,
+        selection: LogSelection,
+        text: mpsc::Sender<Vec<u8>>,
+    ) -> Result<(), EngineError> {
+        streams::logs(self, id, selection, text).await
+    }
+
+    async fn events(&self, changed: mpsc::Sender<()>) -> Result<(), EngineError> {
+        streams::events(self, changed).await
+    }
+
+    async fn version(&self) -> Result<EngineVersion, EngineError> {
+        let client = self.connect().await?;
+        let info = client
+            .info()
+            .await
+            .map_err(|error| self.refusal(Request { verb: "ask", object: "info" }, &error))?;
+        let snapshotter =
+            |pair: &Vec<String>| pair.iter().any(|text| text.starts_with("io.containerd.snapshotter"));
+        let containerd = info.driver_status.iter().flatten().any(snapshotter);
+        Ok(EngineVersion {
+            version: info.server_version.unwrap_or_default(),
+            api: client.client_version().to_string(),
+            store: if containerd { ImageStore::Containerd } else { ImageStore::Graphdriver },
+            driver: info.driver.unwrap_or_default(),
+            root_dir: info.docker_root_dir.unwrap_or_default().into(),
+            memory_limit: info.memory_limit.unwrap_or(false),
+        })
+    }
+}
+
+/// `repository@sha256:...`; without a repository the digest is an image id.
+fn pull_reference(image: &ImageRef) -> String {
+    match image.repository.is_empty() {
+        true => image.digest.clone(),
+        false => format!("{}@{}", image.repository, image.digest),
+    }
+}

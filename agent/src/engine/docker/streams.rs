@@ -1,0 +1,109 @@
+//! The answers that go on: pulls, logs and events. Each is fed into a channel, so that nothing of the
+//! client library leaves this folder.
+
+use super::{Docker, EngineError, Request, pull_reference};
+use crate::engine::{LogSelection, PullProgress, label};
+use bollard::errors::Error;
+use bollard::models::CreateImageInfo;
+use bollard::query_parameters::{CreateImageOptionsBuilder, EventsOptionsBuilder, LogsOptionsBuilder};
+use edgeloom_common::desired::ImageRef;
+use futures_util::{Stream, StreamExt, pin_mut};
+use std::collections::HashMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::{mpsc, watch};
+
+/// A pull may take hours on a thin link; one from which nothing comes for this long is given up.
+/// Docker itself survives outages of about a minute, and extracting a large layer says little.
+const PULL_STALL: Duration = Duration::from_secs(180);
+
+pub(super) async fn pull(
+    docker: &Docker,
+    image: &ImageRef,
+    progress: &watch::Sender<PullProgress>,
+) -> Result<(), EngineError> {
+    let name = pull_reference(image);
+    let options = CreateImageOptionsBuilder::new().from_image(&name).build();
+    let stream = docker.client().await?.create_image(Some(options), None, None);
+    pin_mut!(stream);
+    while let Some(line) = next_line(&mut stream, &name).await? {
+        let line = line.map_err(|error| pull_error(docker, &name, &error))?;
+        observe(progress, &line);
+    }
+    Ok(())
+}
+
+async fn next_line<T>(
+    stream: &mut (impl Stream<Item = T> + Unpin),
+    name: &str,
+) -> Result<Option<T>, EngineError> {
+    let stalled = |_| EngineError::Stalled { image: name.to_owned(), seconds: PULL_STALL.as_secs() };
+    tokio::time::timeout(PULL_STALL, stream.next()).await.map_err(stalled)
+}
+
+/// Failures come inside the stream, with status 200 long sent.
+fn pull_error(docker: &Docker, name: &str, error: &Error) -> EngineError {
+    match error {
+        Error::DockerStreamError { error } => {
+            EngineError::Pull { image: name.to_owned(), reason: error.clone() }
+        }
+        other => docker.refusal(Request { verb: "pull image", object: name }, other),
+    }
+}
+
+fn observe(progress: &watch::Sender<PullProgress>, line: &CreateImageInfo) {
+    let (Some(layer), Some(status)) = (&line.id, &line.status) else {
+        return;
+    };
+    let number = |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok());
+    let detail = line.progress_detail.as_ref();
+    let current = detail.and_then(|detail| number(detail.current));
+    let total = detail.and_then(|detail| number(detail.total));
+    progress.send_modify(|progress| progress.observe(layer, status, current, total));
+}
+
+pub(super) async fn logs(
+    docker: &Docker,
+    id: &str,
+    selection: LogSelection,
+    text: mpsc::Sender<Vec<u8>>,
+) -> Result<(), EngineError> {
+    let tail = selection.tail.map_or_else(|| "all".to_owned(), |lines| lines.to_string());
+    let options =
+        LogsOptionsBuilder::new().follow(selection.follow).stdout(true).stderr(true).tail(&tail).build();
+    let stream = docker.client().await?.logs(id, Some(options));
+    pin_mut!(stream);
+    loop {
+        // A followed log may say nothing for hours after its reader went away.
+        let piece = tokio::select! {
+            () = text.closed() => return Ok(()),
+            piece = stream.next() => piece,
+        };
+        let Some(piece) = piece else { return Ok(()) };
+        let piece =
+            piece.map_err(|error| docker.refusal(Request { verb: "read logs of", object: id }, &error))?;
+        if text.send(piece.into_bytes().to_vec()).await.is_err() {
+            return Ok(());
+        }
+    }
+}
+
+pub(super) async fn events(docker: &Docker, changed: mpsc::Sender<()>) -> Result<(), EngineError> {
+    let labels = vec![format!("{}={}", label::NODE, docker.owner.node)];
+    let actions = ["start", "die", "destroy", "pause", "unpause", "oom"].map(str::to_owned).to_vec();
+    let filters =
+        HashMap::from([("type", vec!["container".to_owned()]), ("label", labels), ("event", actions)]);
+    // The daemon repeats what happened since now, so nothing falls between the first look and the stream.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let options = EventsOptionsBuilder::new().since(&now.to_string()).filters(&filters).build();
+    let stream = docker.client().await?.events(Some(options));
+    pin_mut!(stream);
+    let _ = changed.try_send(());
+    while let Some(event) = stream.next().await {
+        event.map_err(|error| docker.refusal(Request { verb: "follow", object: "events" }, &error))?;
+        // A full channel holds a signal that has not been looked at yet: it covers this event too.
+        if changed.try_send(()).is_err() && changed.is_closed() {
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,191 @@
+//! The seam to whatever runs containers: few verbs, in the agent's own words.
+//!
+//! `docker.rs` is the only place that names the client library; `fake.rs` behaves like Docker for the
+//! fast tests. Both pass the same contract (`contract.rs`). Every verb is idempotent in
+//! the way a reconciler needs: making what exists and removing what is gone succeed.
+
+#[cfg(test)]
+mod contract;
+mod docker;
+#[cfg(any(test, feature = "fakes"))]
+pub mod fake;
+mod progress;
+
+pub use docker::Docker;
+pub use progress::PullProgress;
+
+use edgeloom_common::desired::{ContainerSpec, ImageRef, Pool};
+use edgeloom_common::ids::{ClusterId, JobName, NodeId, TaskName};
+use edgeloom_common::report::ImageStore;
+use std::fmt;
+use std::future::Future;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use tokio::sync::{mpsc, watch};
+
+/// Labels on everything of ours.
+pub mod label {
+    pub const CLUSTER: &str = "edgeloom.cluster";
+    pub const NODE: &str = "edgeloom.node";
+    pub const JOB: &str = "edgeloom.job";
+    pub const TASK: &str = "edgeloom.task";
+    pub const SPEC: &str = "edgeloom.spec";
+    /// The task's address, since Docker's list does not show the address of a stopped container.
+    pub const ADDRESS: &str = "edgeloom.address";
+}
+
+/// Whose containers: those of this cluster and node, and no others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    pub cluster: ClusterId,
+    pub node: NodeId,
+}
+
+/// A task of a job: what identifies a container of ours.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskKey {
+    pub job: JobName,
+    pub task: TaskName,
+}
+
+impl TaskKey {
+    /// The key of a wanted container.
+    #[must_use]
+    pub fn of(spec: &ContainerSpec) -> Self {
+        Self { job: spec.job.clone(), task: spec.task.clone() }
+    }
+
+    /// The container's name.
+    #[must_use]
+    pub fn container_name(&self) -> String {
+        format!("edgeloom-{}-{}", self.job, self.task)
+    }
+}
+
+impl fmt::Display for TaskKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.job, self.task)
+    }
+}
+
+/// A container of ours, as the engine lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundContainer {
+    pub id: String,
+    pub key: TaskKey,
+    pub spec_hash: String,
+    pub address: Option<Ipv4Addr>,
+    pub state: FoundState,
+}
+
+/// What a found container does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FoundState {
+    /// Made, never started.
+    Created,
+    Running,
+    /// Somebody paused it: theirs to undo.
+    Paused,
+    /// Ended with this exit code, where the engine tells it.
+    Exited(Option<i32>),
+    /// On its way out, or starting again: to be looked at later.
+    Changing,
+    /// Cannot be started again.
+    Dead,
+}
+
+/// The network every container of ours is on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NetworkSpec {
+    /// Name of network and bridge.
+    pub bridge: String,
+    pub pool: Pool,
+}
+
+/// What the engine says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EngineVersion {
+    pub version: String,
+    pub api: String,
+    pub store: ImageStore,
+    /// Storage driver: `overlay2`, `vfs`, or a containerd snapshotter.
+    pub driver: String,
+    pub root_dir: PathBuf,
+    /// Memory limits of containers hold.
+    pub memory_limit: bool,
+}
+
+/// Which log lines to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogSelection {
+    /// Go on until the container ends.
+    pub follow: bool,
+    /// Lines from the end to begin with; none: all.
+    pub tail: Option<u32>,
+}
+
+/// Why a verb failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EngineError {
+    /// No answer at all: the daemon is down or being restarted.
+    #[error("docker does not answer at {socket}: {reason}; is the docker service running?")]
+    Unreachable { socket: String, reason: String },
+    /// The daemon answered no.
+    #[error("docker refuses to {verb} {object}: {reason} (status {status})")]
+    Refused { verb: &'static str, object: String, status: u16, reason: String },
+    /// The network cannot be replaced while others use it.
+    #[error(
+        "docker network {name} has the subnet {found}, not {wanted}, and {containers} container(s) use it; stop them first"
+    )]
+    NetworkInUse { name: String, found: String, wanted: String, containers: usize },
+    /// A network of that name that is not ours.
+    #[error(
+        "docker network {name} exists and is not ours (label edgeloom.node={node} is missing); remove it or set another `bridge`"
+    )]
+    ForeignNetwork { name: String, node: NodeId },
+    /// A pull that brought no byte for too long.
+    #[error("pull of {image} stalled: nothing arrived for {seconds} s")]
+    Stalled { image: String, seconds: u64 },
+    /// A pull that failed, as the daemon says in its stream.
+    #[error("pull of {image} failed: {reason}")]
+    Pull { image: String, reason: String },
+}
+
+/// The verbs.
+pub trait ContainerEngine: Send + Sync + 'static {
+    /// Makes our network as wanted; one of ours with another pool is replaced if nothing uses it.
+    fn ensure_network(&self, network: &NetworkSpec) -> impl Future<Output = Result<(), EngineError>> + Send;
+    /// Removes our network; gone already is well.
+    fn remove_network(&self, name: &str) -> impl Future<Output = Result<(), EngineError>> + Send;
+    /// All containers of the owner, running or not.
+    fn list(&self) -> impl Future<Output = Result<Vec<FoundContainer>, EngineError>> + Send;
+    /// Whether a container can be made from the image without a pull.
+    fn image_present(&self, image: &ImageRef) -> impl Future<Output = Result<bool, EngineError>> + Send;
+    /// Fetches the image by digest; `progress` shows how far it is.
+    fn pull(
+        &self,
+        image: &ImageRef,
+        progress: &watch::Sender<PullProgress>,
+    ) -> impl Future<Output = Result<(), EngineError>> + Send;
+    /// Makes a container on `bridge` and returns its id.
+    fn create(
+        &self,
+        spec: &ContainerSpec,
+        bridge: &str,
+    ) -> impl Future<Output = Result<String, EngineError>> + Send;
+    /// Starts it; running already is well.
+    fn start(&self, id: &str) -> impl Future<Output = Result<(), EngineError>> + Send;
+    /// Stops it, with two seconds' grace, and removes it; gone already is well.
+    fn remove(&self, id: &str) -> impl Future<Output = Result<(), EngineError>> + Send;
+    /// Sends log text until the end, or until the receiver is gone.
+    fn logs(
+        &self,
+        id: &str,
+        selection: LogSelection,
+        text: mpsc::Sender<Vec<u8>>,
+    ) -> impl Future<Output = Result<(), EngineError>> + Send;
+    /// Sends a signal at every change of our containers, and one at the start; returns when the stream ends.
+    fn events(&self, changed: mpsc::Sender<()>) -> impl Future<Output = Result<(), EngineError>> + Send;
+    /// Asks for the version, settling on an API version anew.
+    fn version(&self) -> impl Future<Output = Result<EngineVersion, EngineError>> + Send;
+}

@@ -1,0 +1,90 @@
+//! How far a pull is, from the lines that the engine sends about its layers.
+//!
+//! A layer held already says `Already exists` and never has a total; every other layer's total is the
+//! compressed size that crossed the network, so their sum is what the pull fetched (the image's
+//! configuration of a few kilobytes apart). Short layers may skip `Downloading`, since only the newest
+//! line is kept for a slow reader; their `Extracting` lines carry the same total.
+
+use std::collections::BTreeMap;
+
+/// More layers than any engine allows (Docker: 128): a bound on what a stream can make us keep.
+const LAYERS_MAX: usize = 1024;
+
+/// Bytes of one pull.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PullProgress {
+    layers: BTreeMap<String, Layer>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Layer {
+    fetched: u64,
+    total: u64,
+}
+
+impl PullProgress {
+    /// Takes in one line: the layer's short id, its status and the numbers beside it.
+    pub fn observe(&mut self, layer: &str, status: &str, current: Option<u64>, total: Option<u64>) {
+        let known = self.layers.contains_key(layer);
+        if !known && LAYERS_MAX <= self.layers.len() {
+            return;
+        }
+        match status {
+            "Downloading" | "Extracting" => {
+                let entry = self.layers.entry(layer.to_owned()).or_default();
+                entry.total = entry.total.max(total.unwrap_or(0));
+                let fetched = if status == "Downloading" { current.unwrap_or(0) } else { entry.total };
+                entry.fetched = entry.fetched.max(fetched);
+            }
+            "Verifying Checksum" | "Download complete" | "Pull complete" if known => {
+                let entry = self.layers.entry(layer.to_owned()).or_default();
+                entry.fetched = entry.fetched.max(entry.total);
+            }
+            _ => {}
+        }
+    }
+
+    /// Compressed layer bytes that arrived.
+    #[must_use]
+    pub fn bytes_fetched(&self) -> u64 {
+        self.layers.values().map(|layer| layer.fetched).sum()
+    }
+
+    /// Compressed bytes of the layers that began; later layers add to it.
+    #[must_use]
+    pub fn bytes_total(&self) -> u64 {
+        self.layers.values().map(|layer| layer.total).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layers_held_already_are_not_counted() {
+        let mut progress = PullProgress::default();
+        progress.observe("a", "Already exists", None, None);
+        progress.observe("b", "Downloading", Some(10), Some(100));
+        assert_eq!((progress.bytes_fetched(), progress.bytes_total()), (10, 100));
+        progress.observe("b", "Download complete", None, None);
+        assert_eq!(progress.bytes_fetched(), 100);
+    }
+
+    #[test]
+    fn a_short_layer_is_counted_when_it_is_first_seen_extracting() {
+        let mut progress = PullProgress::default();
+        progress.observe("c", "Extracting", Some(5), Some(50));
+        progress.observe("c", "Pull complete", None, None);
+        assert_eq!(progress.bytes_fetched(), 50);
+    }
+
+    #[test]
+    fn a_stream_cannot_make_us_keep_endless_layers() {
+        let mut progress = PullProgress::default();
+        for index in 0..LAYERS_MAX * 2 {
+            progress.observe(&index.to_string(), "Downloading", Some(1), Some(1));
+        }
+        assert_eq!(progress.bytes_total(), LAYERS_MAX as u64);
+    }
+}

@@ -1,0 +1,114 @@
+//! What the node is and holds: gathered from the meter, the disk, the kernel, Docker and its layer store.
+
+use crate::engine::{ContainerEngine, EngineVersion};
+use crate::network::NetworkError;
+use crate::node::Node;
+use edgeloom_common::desired::SCHEMA;
+use edgeloom_common::report::{Capabilities, ImageStore, Inventory, LayerInventory};
+use edgeloom_observe::disk::DiskError;
+use edgeloom_observe::meter::{Meter, MeterError};
+use edgeloom_observe::speed::SpeedError;
+use edgeloom_observe::{disk, layers, speed};
+
+/// Why there is no inventory.
+#[derive(Debug, thiserror::Error)]
+pub enum InventoryError {
+    #[error(transparent)]
+    Meter(#[from] MeterError),
+    #[error(transparent)]
+    Speed(#[from] SpeedError),
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    #[error("the reference run ended unexpectedly")]
+    RunEnded,
+}
+
+/// Gathers inventories; what changes seldom is kept between them.
+#[derive(Debug)]
+pub(crate) struct Gatherer {
+    node: Node,
+    meter: Meter,
+    core_speed: f64,
+    /// What the kernel can do, and Docker as it answered last.
+    capabilities: Capabilities,
+    engine: EngineVersion,
+}
+
+impl Gatherer {
+    /// Makes the reference run (a second, the first time) and tries what the kernel can do.
+    pub(crate) async fn open(node: Node) -> Result<Self, InventoryError> {
+        let state_dir = node.config.state_dir.clone();
+        let run = tokio::task::spawn_blocking(move || speed::core_speed(&state_dir));
+        let core_speed = run.await.map_err(|_| InventoryError::RunEnded)??;
+        let kernel = node.network.probe().await?;
+        let capabilities = Capabilities {
+            htb: kernel.htb,
+            fq_codel: kernel.fq_codel,
+            nft_maps: kernel.nft_maps,
+            ip_forward: kernel.ip_forward,
+            problems: kernel.problems,
+            ..Capabilities::default()
+        };
+        let meter = Meter::open(node.config.cgroup.as_deref())?;
+        let mut gatherer = Self { node, meter, core_speed, capabilities, engine: EngineVersion::default() };
+        gatherer.ask_engine().await;
+        Ok(gatherer)
+    }
+
+    /// Asks Docker for its version anew: it may have been upgraded, or be gone.
+    pub(crate) async fn ask_engine(&mut self) {
+        self.engine = match self.node.engine.version().await {
+            Ok(engine) => engine,
+            Err(error) => {
+                tracing::debug!(%error, "no version of the engine");
+                EngineVersion::default()
+            }
+        };
+    }
+
+    /// The inventory now.
+    pub(crate) fn gather(&mut self) -> Result<Inventory, InventoryError> {
+        let capacity = self.meter.capacity()?;
+        let engine = &self.engine;
+        let on_disk = if engine.root_dir.exists() { &engine.root_dir } else { &self.node.config.state_dir };
+        let mut capabilities = Capabilities {
+            memory_limit: engine.memory_limit,
+            docker_version: engine.version.clone(),
+            docker_api: engine.api.clone(),
+            ..self.capabilities.clone()
+        };
+        if engine.version.is_empty() {
+            let socket = self.node.config.docker_socket.display();
+            capabilities
+                .problems
+                .push(format!("docker does not answer at {socket}; is the docker service running?"));
+        }
+        let layers = self.layers(&mut capabilities.problems);
+        Ok(Inventory {
+            schema: SCHEMA,
+            cluster: self.node.config.cluster.clone(),
+            architecture: std::env::consts::ARCH.to_owned(),
+            cpu: capacity.cpu,
+            core_speed: self.core_speed,
+            memory: capacity.memory,
+            disk: disk::read(on_disk)?.capacity,
+            labels: self.node.config.labels.clone(),
+            capabilities,
+            store: engine.store,
+            layers,
+        })
+    }
+
+    /// Layers, exactly, where Docker keeps them in the known layout. An empty list predicts a full pull.
+    fn layers(&self, problems: &mut Vec<String>) -> LayerInventory {
+        if self.engine.store != ImageStore::Graphdriver || self.engine.driver.is_empty() {
+            return LayerInventory::default();
+        }
+        layers::read(&self.engine.root_dir, &self.engine.driver).unwrap_or_else(|error| {
+            problems.push(format!("layers are not known: {error}"));
+            LayerInventory::default()
+        })
+    }
+}

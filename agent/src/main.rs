@@ -1,0 +1,132 @@
+//! `edgeloom-agent`: the command line of the node daemon.
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+use edgeloom_agent::config::{Config, ConfigError};
+use edgeloom_agent::{app, once};
+use edgeloom_common::desired::DesiredState;
+use std::io::{IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// EX_USAGE of sysexits.h: the service manager must not try again what cannot work.
+const EXIT_CONFIG: u8 = 64;
+/// Documents are at most 512 KiB; a file far beyond is a mistake.
+const DOCUMENT_MAX_BYTES: u64 = 1 << 20;
+/// Worker threads of the blocking pool sync files and resolve names: neither needs a deep stack.
+const BLOCKING_STACK_BYTES: usize = 512 * 1024;
+
+/// The node daemon of Edgeloom.
+#[derive(Debug, Parser)]
+#[command(version, about)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the daemon.
+    Run {
+        #[arg(long)]
+        config: PathBuf,
+    },
+    /// Reconcile with one desired state and print what was observed; exit 0 when converged.
+    Apply {
+        #[arg(long)]
+        config: PathBuf,
+        /// Seconds to wait.
+        #[arg(long, default_value_t = 60)]
+        timeout: u64,
+        /// The desired state, JSON.
+        file: PathBuf,
+    },
+    /// Remove everything that is ours from this machine.
+    Purge {
+        #[arg(long)]
+        config: PathBuf,
+    },
+    /// Print what this node is and can do.
+    Probe {
+        #[arg(long)]
+        config: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    start_logs();
+    match run(arguments.command) {
+        Ok(code) => code,
+        Err(error) => {
+            tracing::error!("{error:#}");
+            let config = error.is::<ConfigError>()
+                || matches!(error.downcast_ref(), Some(app::AppError::NoController));
+            if config { ExitCode::from(EXIT_CONFIG) } else { ExitCode::FAILURE }
+        }
+    }
+}
+
+/// Plain lines for people, JSON for the journal; `EDGELOOM_LOG` filters (`info`, `edgeloom_agent=debug`).
+fn start_logs() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("EDGELOOM_LOG");
+    let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if std::io::stderr().is_terminal() {
+        logs.init();
+    } else {
+        logs.json().init();
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    if rustls::crypto::ring::default_provider().install_default().is_err() {
+        tracing::debug!("a TLS provider was installed already");
+    }
+    // One thread for everything: a node's memory belongs to its tasks.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(2)
+        .thread_stack_size(BLOCKING_STACK_BYTES)
+        .thread_keep_alive(Duration::from_secs(1))
+        .build()
+        .context("cannot start the runtime")?;
+    match command {
+        Command::Run { config } => {
+            runtime.block_on(app::run(Config::load(&config)?))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Apply { config, timeout, file } => {
+            let (config, document) = (Config::load(&config)?, read_document(&file)?);
+            let limit = Duration::from_secs(timeout);
+            let (observed, converged) = runtime.block_on(once::apply(config, document, limit))?;
+            print_json(&observed)?;
+            Ok(if converged { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
+        Command::Purge { config } => {
+            let left = runtime.block_on(once::purge(Config::load(&config)?))?;
+            left.iter().for_each(|problem| tracing::error!(problem, "left behind"));
+            Ok(if left.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
+        Command::Probe { config } => {
+            print_json(&runtime.block_on(once::probe(Config::load(&config)?))?)?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn read_document(path: &Path) -> anyhow::Result<DesiredState> {
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    file.take(DOCUMENT_MAX_BYTES)
+        .read_to_end(&mut bytes)
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_slice(&bytes).with_context(|| format!("{} is no desired state", path.display()))
+}
+
+fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+    let mut text = serde_json::to_string_pretty(value)?;
+    text.push('\n');
+    std::io::stdout().write_all(text.as_bytes()).context("cannot print")
+}

@@ -1,0 +1,68 @@
+//! The parts that every command works with, opened from the configuration.
+
+use crate::config::{Config, Link};
+use crate::engine::{Docker, Owner};
+use crate::network::{NetworkError, NetworkThread};
+use crate::store::{DesiredFile, History, Lock, LockError, StateError};
+use crate::worker::Settings;
+use edgeloom_net::{LinkSettings, Network};
+use std::sync::Arc;
+
+/// Why a part could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    #[error(transparent)]
+    State(#[from] StateError),
+    #[error(transparent)]
+    Lock(#[from] LockError),
+}
+
+/// Engine and network of this node.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub(crate) config: Arc<Config>,
+    pub(crate) engine: Arc<Docker>,
+    pub(crate) network: NetworkThread,
+}
+
+impl Node {
+    /// Opens the network in the calling thread's namespace; Docker is asked when it is needed.
+    pub(crate) fn open(config: Config) -> Result<Self, OpenError> {
+        let settings = edgeloom_net::Settings {
+            bridge: config.bridge.clone(),
+            links: config.links.iter().map(link_settings).collect(),
+            state_dir: config.state_dir.clone(),
+        };
+        let network = NetworkThread::start(move || Network::open(settings))?;
+        let engine = Docker::new(config.docker_socket.clone(), owner(&config));
+        Ok(Self { config: Arc::new(config), engine: Arc::new(engine), network })
+    }
+
+    /// What the worker works with. The lock has to be held.
+    pub(crate) fn worker_settings(&self, _lock: &Lock) -> Result<Settings<Docker>, StateError> {
+        let file = DesiredFile::open(&self.config.state_dir)?;
+        let (history, lost) = History::open(&self.config.state_dir.join("history"));
+        if let Some(lost) = lost {
+            tracing::warn!(lost, "history");
+        }
+        Ok(Settings {
+            owner: owner(&self.config),
+            bridge: self.config.bridge.clone(),
+            engine: Arc::clone(&self.engine),
+            network: self.network.clone(),
+            file,
+            history,
+        })
+    }
+}
+
+fn owner(config: &Config) -> Owner {
+    Owner { cluster: config.cluster.clone(), node: config.node.clone() }
+}
+
+fn link_settings(link: &Link) -> LinkSettings {
+    let Link { neighbour, interface, address, neighbour_address, capacity } = link.clone();
+    LinkSettings { neighbour, interface, address, neighbour_address, capacity }
+}

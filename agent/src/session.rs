@@ -1,0 +1,235 @@
+//! The session with the controller: MQTT over mutual TLS, kept up for as long as the agent runs.
+//!
+//! In: [`Up`] to say. Out: [`Down`] that was heard. The broker is taken for a lossy pipe: nothing here
+//! is kept across connections but the newest message of each kind, and [`Down::Connected`] asks the
+//! agent to say again what it publishes by exception.
+//! Invariant: the connection is polled at all times. Neither a full channel to the agent nor a full
+//! send queue ever holds it up; what does not fit is replaced by what is newer.
+
+mod inbox;
+mod outbox;
+mod tls;
+
+pub use tls::TlsFileError;
+
+use crate::wire::{Down, Up};
+use edgeloom_common::ids::NodeId;
+use edgeloom_common::report::Status;
+use edgeloom_common::topics::{PACKET_MAX, Uplink, node_filters};
+use inbox::Inbox;
+use outbox::Outbox;
+use rumqttc::{
+    AsyncClient, ConnectionError, Event, EventLoop, LastWill, MqttOptions, NetworkOptions, Outgoing, Packet,
+    QoS, SubAck, SubscribeFilter, SubscribeReasonCode, TlsConfiguration, Transport,
+};
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
+
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+/// For connecting, and for a send that the network does not take.
+const NETWORK_TIMEOUT_S: u64 = 10;
+/// Requests between us and the event loop; the rest waits in the outbox, where newer replaces older.
+const REQUESTS_QUEUED: usize = 16;
+/// Publications that the broker has not acknowledged.
+const IN_FLIGHT_MAX: u16 = 16;
+const BACK_OFF_MIN: Duration = Duration::from_millis(500);
+const BACK_OFF_MAX: Duration = Duration::from_secs(30);
+/// A connection that lasts this long ends the back-off; a shorter one may be a broker that refuses us.
+const SETTLED_AFTER: Duration = Duration::from_secs(10);
+const FAREWELL_MAX: Duration = Duration::from_secs(2);
+
+/// Where the controller is and who we are.
+#[derive(Debug, Clone)]
+pub struct SessionSettings {
+    /// Also the MQTT client id and the common name of the certificate.
+    pub node: NodeId,
+    pub host: String,
+    pub port: u16,
+    /// PEM files: the authority to trust, our certificate and its key.
+    pub ca: PathBuf,
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+    /// The wall-clock second of the agent's start.
+    pub session: u64,
+}
+
+/// Runs the session until `up` is closed (then it says goodbye) or nobody listens to `down`.
+///
+/// # Errors
+/// When a certificate or key file does not read. A controller out of reach is no error: the session
+/// tries again until it is there.
+pub async fn run(
+    settings: SessionSettings,
+    up: mpsc::Receiver<Up>,
+    down: mpsc::Sender<Down>,
+) -> Result<(), TlsFileError> {
+    let (client, mut event_loop) = connection(&settings)?;
+    let session = Session {
+        inbox: Inbox::new(settings.node.clone()),
+        outbox: Outbox::new(settings.node.clone(), client.clone()),
+        client,
+        settings,
+    };
+    tokio::select! {
+        () = session.speak(up) => {}
+        () = session.listen(&mut event_loop) => {}
+        () = session.inbox.deliver(down) => {}
+    }
+    // Without an answer in time the Last Will says the same.
+    let _ = timeout(FAREWELL_MAX, session.say_goodbye(&mut event_loop)).await;
+    Ok(())
+}
+
+fn connection(settings: &SessionSettings) -> Result<(AsyncClient, EventLoop), TlsFileError> {
+    let tls = tls::client_config(settings)?;
+    let mut options = MqttOptions::new(settings.node.as_str(), &settings.host, settings.port);
+    options
+        .set_transport(Transport::tls_with_config(TlsConfiguration::Rustls(tls)))
+        .set_keep_alive(KEEP_ALIVE)
+        .set_clean_session(true)
+        .set_max_packet_size(PACKET_MAX, PACKET_MAX)
+        .set_inflight(IN_FLIGHT_MAX)
+        .set_last_will(LastWill::new(
+            Uplink::Status.topic(&settings.node),
+            presence(false, settings.session),
+            QoS::AtLeastOnce,
+            true,
+        ));
+    let (client, mut event_loop) = AsyncClient::new(options, REQUESTS_QUEUED);
+    let mut network = NetworkOptions::new();
+    network.set_tcp_nodelay(true);
+    network.set_connection_timeout(NETWORK_TIMEOUT_S);
+    event_loop.set_network_options(network);
+    Ok((client, event_loop))
+}
+
+fn presence(online: bool, session: u64) -> Vec<u8> {
+    serde_json::to_vec(&Status::new(online, session)).expect("a status has no map keys and no failing parts")
+}
+
+/// What the three sides of a session share.
+struct Session {
+    settings: SessionSettings,
+    client: AsyncClient,
+    inbox: Inbox,
+    outbox: Outbox,
+}
+
+impl Session {
+    /// Takes what the agent says, until it says no more.
+    async fn speak(&self, mut up: mpsc::Receiver<Up>) {
+        while let Some(message) = up.recv().await {
+            self.outbox.offer(&message);
+        }
+    }
+
+    /// Polls the connection for ever, with a growing pause between attempts.
+    async fn listen(&self, event_loop: &mut EventLoop) {
+        let mut back_off = BackOff::default();
+        let mut connected_at = None;
+        loop {
+            match event_loop.poll().await {
+                Ok(event) => {
+                    if let Event::Incoming(Packet::ConnAck(_)) = &event {
+                        connected_at = Some(Instant::now());
+                    }
+                    self.heard(event);
+                    self.outbox.flush();
+                }
+                Err(error) => {
+                    self.outbox.disconnected();
+                    // Said in another life of the agent's state; it says it again when connected.
+                    event_loop.clean();
+                    event_loop.pending.clear();
+                    if connected_at.take().is_some_and(|at: Instant| at.elapsed() >= SETTLED_AFTER) {
+                        back_off = BackOff::default();
+                    }
+                    let pause = back_off.next_pause();
+                    self.complain(&error, pause);
+                    sleep(pause).await;
+                }
+            }
+        }
+    }
+
+    fn complain(&self, error: &ConnectionError, pause: Duration) {
+        let SessionSettings { host, port, .. } = &self.settings;
+        tracing::warn!(%host, port, %error, pause_ms = pause.as_millis(), "no session with the controller");
+    }
+
+    fn heard(&self, event: Event) {
+        match event {
+            Event::Incoming(Packet::ConnAck(_)) => self.connected(),
+            Event::Incoming(Packet::SubAck(answer)) => check_subscription(&answer),
+            Event::Incoming(Packet::Publish(message)) => self.inbox.take_in(&message.topic, &message.payload),
+            _ => {}
+        }
+    }
+
+    /// The broker keeps nothing of us: subscribe, say that we are here, ask for the rest.
+    fn connected(&self) {
+        tracing::info!(host = %self.settings.host, "session with the controller");
+        let filters = node_filters(&self.settings.node).into_iter();
+        let filters = filters.map(|filter| SubscribeFilter::new(filter, QoS::AtLeastOnce));
+        if self.client.try_subscribe_many(filters).is_err() {
+            tracing::error!("cannot subscribe: the send queue of a new connection is full");
+        }
+        self.outbox.connected(presence(true, self.settings.session));
+        self.inbox.connected();
+    }
+
+    /// Says that we go, which a Last Will does not tell from a crash.
+    async fn say_goodbye(&self, event_loop: &mut EventLoop) {
+        if !self.outbox.is_connected() {
+            return;
+        }
+        self.outbox.connected(presence(false, self.settings.session));
+        self.outbox.flush();
+        if self.client.try_disconnect().is_err() {
+            return;
+        }
+        while let Ok(event) = event_loop.poll().await {
+            if event == Event::Outgoing(Outgoing::Disconnect) {
+                return;
+            }
+        }
+    }
+}
+
+fn check_subscription(answer: &SubAck) {
+    if answer.return_codes.contains(&SubscribeReasonCode::Failure) {
+        tracing::error!(
+            "the broker refuses our own topics: check its access list and our certificate's name"
+        );
+    }
+}
+
+/// Exponential pauses between attempts, each cut by up to a half at random so that the nodes of a
+/// cluster do not come back all at once.
+#[derive(Debug, Default)]
+struct BackOff {
+    attempts: u32,
+}
+
+impl BackOff {
+    fn next_pause(&mut self) -> Duration {
+        let doubled = BACK_OFF_MIN.saturating_mul(1 << self.attempts.min(16));
+        self.attempts = self.attempts.saturating_add(1);
+        doubled.min(BACK_OFF_MAX) * fastrand::u32(500..=1000) / 1000
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_the_bound_and_no_further() {
+        let mut back_off = BackOff::default();
+        let pauses: Vec<Duration> = (0..200).map(|_| back_off.next_pause()).collect();
+        assert!(pauses[0] >= BACK_OFF_MIN / 2 && pauses[0] <= BACK_OFF_MIN);
+        assert!(pauses[10..].iter().all(|pause| *pause >= BACK_OFF_MAX / 2 && *pause <= BACK_OFF_MAX));
+    }
+}

@@ -1,0 +1,209 @@
+//! What came in and waits for the agent. The agent may be busy for minutes; the connection may not
+//! wait for it, so the newest document stands in for all before it.
+
+use crate::wire::Down;
+use edgeloom_common::desired::DesiredState;
+use edgeloom_common::ids::NodeId;
+use edgeloom_common::report::{LogsCommand, Status};
+use edgeloom_common::topics::{DOCUMENT_MAX, controller_status, desired, parse_command};
+use serde::de::DeserializeOwned;
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use tokio::sync::{Notify, mpsc};
+
+/// Documents that none of the others replaces: of different clusters, or older ones sent on purpose.
+const DOCUMENTS_MAX: usize = 4;
+const COMMANDS_MAX: usize = 64;
+/// The longest command in bytes.
+const COMMAND_MAX: usize = 4096;
+
+#[derive(Debug, Default)]
+struct Waiting {
+    connected: bool,
+    documents: VecDeque<Box<DesiredState>>,
+    commands: VecDeque<(u64, LogsCommand)>,
+}
+
+/// The waiting room between the connection and the agent.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    node: NodeId,
+    waiting: Mutex<Waiting>,
+    changed: Notify,
+}
+
+impl Inbox {
+    pub(super) fn new(node: NodeId) -> Self {
+        Self { node, waiting: Mutex::default(), changed: Notify::new() }
+    }
+
+    pub(super) fn connected(&self) {
+        self.change(|waiting| waiting.connected = true);
+    }
+
+    /// Sorts in one message; what does not read is reported and forgotten.
+    pub(super) fn take_in(&self, topic: &str, payload: &[u8]) {
+        if topic == desired(&self.node) {
+            if let Some(document) = read::<Box<DesiredState>>(topic, payload, DOCUMENT_MAX) {
+                self.change(|waiting| waiting.add_document(document));
+            }
+        } else if topic == controller_status() {
+            if let Some(status) = read::<Status>(topic, payload, COMMAND_MAX) {
+                tracing::info!(online = status.online, session = status.session, "controller's presence");
+            }
+        } else if let Some(("logs", id)) = parse_command(&self.node, topic) {
+            if let Some(command) = read::<LogsCommand>(topic, payload, COMMAND_MAX) {
+                self.change(|waiting| waiting.add_command(id, command));
+            }
+        } else {
+            tracing::debug!(topic, "message of an unknown kind");
+        }
+    }
+
+    /// Hands on what waits, in order of urgency, until nobody listens.
+    pub(super) async fn deliver(&self, down: mpsc::Sender<Down>) {
+        loop {
+            self.changed.notified().await;
+            while let Some(next) = self.next() {
+                if down.send(next).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn next(&self) -> Option<Down> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::take(&mut waiting.connected) {
+            return Some(Down::Connected);
+        }
+        if let Some(document) = waiting.documents.pop_front() {
+            return Some(Down::Desired(document));
+        }
+        waiting.commands.pop_front().map(|(id, command)| Down::Logs(id, command))
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Waiting)) {
+        change(&mut self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changed.notify_one();
+    }
+}
+
+impl Waiting {
+    /// A document replaces those of its cluster that are not newer. Which of them holds is the agent's
+    /// to judge, so a newer one that waits stays.
+    fn add_document(&mut self, document: Box<DesiredState>) {
+        self.documents.retain(|held| held.cluster != document.cluster || held.version() > document.version());
+        if self.documents.len() == DOCUMENTS_MAX {
+            self.documents.pop_front();
+        }
+        self.documents.push_back(document);
+    }
+
+    fn add_command(&mut self, id: u64, command: LogsCommand) {
+        if self.commands.len() == COMMANDS_MAX {
+            tracing::warn!(id, bound = COMMANDS_MAX, "command dropped: too many wait");
+            return;
+        }
+        self.commands.push_back((id, command));
+    }
+}
+
+/// Reads a payload of at most `bound` bytes. An empty one is how a retained message is deleted.
+fn read<T: DeserializeOwned>(topic: &str, payload: &[u8], bound: usize) -> Option<T> {
+    if payload.is_empty() {
+        return None;
+    }
+    if payload.len() > bound {
+        tracing::warn!(topic, bytes = payload.len(), bound, "message ignored: too long");
+        return None;
+    }
+    match serde_json::from_slice(payload) {
+        Ok(message) => Some(message),
+        Err(error) => {
+            tracing::warn!(topic, %error, "message ignored: does not read");
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use edgeloom_common::desired::Pool;
+    use std::net::Ipv4Addr;
+
+    fn inbox() -> Inbox {
+        Inbox::new("n1".parse().unwrap())
+    }
+
+    fn document(cluster: &str, generation: u64) -> DesiredState {
+        let pool = Pool {
+            network: Ipv4Addr::new(10, 77, 0, 0),
+            prefix_len: 16,
+            gateway: Ipv4Addr::new(10, 77, 0, 1),
+        };
+        let empty = DesiredState::empty(cluster.parse().unwrap(), "n1".parse().unwrap(), pool);
+        DesiredState { generation, ..empty }
+    }
+
+    fn take_in(inbox: &Inbox, document: &DesiredState) {
+        inbox.take_in("edgeloom/v1/n1/desired", &serde_json::to_vec(document).unwrap());
+    }
+
+    fn generations(inbox: &Inbox) -> Vec<u64> {
+        let next = || match inbox.next() {
+            Some(Down::Desired(document)) => Some(document.generation),
+            _ => None,
+        };
+        std::iter::from_fn(next).collect()
+    }
+
+    #[test]
+    fn only_the_newest_document_waits() {
+        let inbox = inbox();
+        (1..=100).for_each(|generation| take_in(&inbox, &document("home", generation)));
+        assert_eq!(generations(&inbox), [100]);
+    }
+
+    #[test]
+    fn an_older_or_foreign_document_does_not_push_out_a_newer_one() {
+        let inbox = inbox();
+        for (cluster, generation) in [("home", 7), ("home", 3), ("elsewhere", 9)] {
+            take_in(&inbox, &document(cluster, generation));
+        }
+        assert_eq!(generations(&inbox), [7, 3, 9]);
+    }
+
+    #[test]
+    fn what_does_not_read_is_forgotten() {
+        let inbox = inbox();
+        for topic in ["edgeloom/v1/n1/desired", "edgeloom/v1/n1/cmd/logs/1", "edgeloom/v1/n1/cmd/logs/x"] {
+            for payload in [&b""[..], b"{", b"[]", b"\xff\xff", &[b'['; 2000]] {
+                inbox.take_in(topic, payload);
+            }
+        }
+        let mut long = serde_json::to_vec(&document("home", 1)).unwrap();
+        long.resize(DOCUMENT_MAX + 1, b' ');
+        inbox.take_in("edgeloom/v1/n1/desired", &long);
+        take_in(&Inbox::new("n2".parse().unwrap()), &document("home", 1));
+        assert!(inbox.next().is_none());
+    }
+
+    #[test]
+    fn commands_are_bounded_and_come_after_documents() {
+        let inbox = inbox();
+        let command = br#"{"job":"j","task":"t","follow":false}"#;
+        (0..200).for_each(|id| inbox.take_in(&format!("edgeloom/v1/n1/cmd/logs/{id}"), command));
+        take_in(&inbox, &document("home", 1));
+        inbox.connected();
+        assert!(matches!(inbox.next(), Some(Down::Connected)));
+        assert!(matches!(inbox.next(), Some(Down::Desired(_))));
+        let ids: Vec<u64> = std::iter::from_fn(|| match inbox.next() {
+            Some(Down::Logs(id, _)) => Some(id),
+            _ => None,
+        })
+        .collect();
+        assert_eq!(ids, (0..COMMANDS_MAX as u64).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,210 @@
+//! One task, one step: from what is wanted and what is found to the next action. Pure.
+//!
+//! The worker carries the action out, looks again and asks again, until the answer is
+//! [`Action::Nothing`]. A container that runs with the wanted spec is adopted whoever started it, even
+//! while the network is being worked on: nothing healthy is restarted.
+
+use crate::engine::{FoundContainer, FoundState};
+use edgeloom_common::desired::ContainerSpec;
+
+/// All that decides the next action of one task.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Situation<'a> {
+    pub wanted: Option<&'a ContainerSpec>,
+    pub found: Option<&'a FoundContainer>,
+    pub image: Image,
+    /// The kernel carries the flows and routes of the document.
+    pub network_applied: bool,
+    /// No other container holds the wanted address.
+    pub address_free: bool,
+    /// A pause after a failure is still running.
+    pub pausing: bool,
+}
+
+/// What is known of the wanted image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Image {
+    /// Not asked yet.
+    Unknown,
+    Missing,
+    Present,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// As wanted.
+    Nothing,
+    /// Not now; the worker looks again when what it waits for changes.
+    Wait(Waiting),
+    /// Ask whether the image is there.
+    LookForImage,
+    Pull,
+    /// Create and start.
+    Create,
+    /// Start a container that exists: made before a crash, or ended.
+    Start,
+    /// Stop and remove.
+    Remove,
+}
+
+/// What a task waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waiting {
+    Network,
+    Pause,
+    Address,
+    /// The engine is changing the container.
+    Engine,
+    /// Somebody paused the container.
+    Unpause,
+}
+
+/// The next action.
+#[must_use]
+pub(crate) fn step(situation: &Situation<'_>) -> Action {
+    match (situation.wanted, situation.found) {
+        (None, None) => Action::Nothing,
+        (None, Some(found)) => remove(found),
+        (Some(wanted), Some(found)) if wanted.spec_hash != found.spec_hash => remove(found),
+        (Some(_), Some(found)) => keep(situation, found),
+        (Some(_), None) => make(situation),
+    }
+}
+
+fn remove(found: &FoundContainer) -> Action {
+    match found.state {
+        FoundState::Changing => Action::Wait(Waiting::Engine),
+        _ => Action::Remove,
+    }
+}
+
+/// The container is the wanted one.
+fn keep(situation: &Situation<'_>, found: &FoundContainer) -> Action {
+    match found.state {
+        FoundState::Running => Action::Nothing,
+        FoundState::Paused => Action::Wait(Waiting::Unpause),
+        FoundState::Changing => Action::Wait(Waiting::Engine),
+        FoundState::Dead => Action::Remove,
+        FoundState::Created | FoundState::Exited(_) => {
+            obstacle(situation).map_or(Action::Start, Action::Wait)
+        }
+    }
+}
+
+/// There is no container yet. The image is fetched while the network is worked on.
+fn make(situation: &Situation<'_>) -> Action {
+    match (situation.image, obstacle(situation)) {
+        (Image::Unknown, _) => Action::LookForImage,
+        (Image::Missing, Some(Waiting::Pause)) => Action::Wait(Waiting::Pause),
+        (Image::Missing, _) => Action::Pull,
+        (Image::Present, Some(waiting)) => Action::Wait(waiting),
+        (Image::Present, None) => Action::Create,
+    }
+}
+
+fn obstacle(situation: &Situation<'_>) -> Option<Waiting> {
+    if situation.pausing {
+        Some(Waiting::Pause)
+    } else if !situation.network_applied {
+        Some(Waiting::Network)
+    } else if !situation.address_free {
+        Some(Waiting::Address)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::TaskKey;
+    use crate::engine::fake::{found, spec};
+    use proptest::prelude::*;
+
+    fn situation<'a>(wanted: Option<&'a ContainerSpec>, found: Option<&'a FoundContainer>) -> Situation<'a> {
+        Situation {
+            wanted,
+            found,
+            image: Image::Present,
+            network_applied: true,
+            address_free: true,
+            pausing: false,
+        }
+    }
+
+    #[test]
+    fn a_running_container_of_the_wanted_spec_is_adopted_before_the_network_is_applied() {
+        let (wanted, found) = (spec("t", "h1"), found("t", "h1", FoundState::Running));
+        let situation =
+            Situation { network_applied: false, pausing: true, ..situation(Some(&wanted), Some(&found)) };
+        assert_eq!(step(&situation), Action::Nothing);
+    }
+
+    #[test]
+    fn another_spec_is_removed_first() {
+        let (wanted, found) = (spec("t", "h2"), found("t", "h1", FoundState::Running));
+        assert_eq!(step(&situation(Some(&wanted), Some(&found))), Action::Remove);
+    }
+
+    #[test]
+    fn nothing_is_created_or_started_before_the_network() {
+        let wanted = spec("t", "h1");
+        let exited = found("t", "h1", FoundState::Exited(Some(1)));
+        for found in [None, Some(&exited)] {
+            let situation = Situation { network_applied: false, ..situation(Some(&wanted), found) };
+            assert_eq!(step(&situation), Action::Wait(Waiting::Network));
+        }
+    }
+
+    #[test]
+    fn the_image_is_fetched_while_the_network_is_worked_on() {
+        let wanted = spec("t", "h1");
+        let situation =
+            Situation { network_applied: false, image: Image::Missing, ..situation(Some(&wanted), None) };
+        assert_eq!(step(&situation), Action::Pull);
+    }
+
+    /// A perfect world: carries an action out at once.
+    fn carry_out(
+        action: Action,
+        wanted: Option<&ContainerSpec>,
+        found: &mut Option<FoundContainer>,
+        image: &mut Image,
+    ) {
+        match action {
+            Action::LookForImage => *image = Image::Missing,
+            Action::Pull => *image = Image::Present,
+            Action::Remove => *found = None,
+            Action::Create | Action::Start => {
+                let spec = wanted.expect("only a wanted container is started");
+                let container = self::found("t", &spec.spec_hash, FoundState::Running);
+                *found = Some(FoundContainer { key: TaskKey::of(spec), ..container });
+            }
+            Action::Nothing | Action::Wait(_) => {}
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_situation_settles_within_five_steps(
+            wanted in prop::option::of("h[12]"),
+            found_hash in prop::option::of("h[12]"),
+            state in prop::sample::select(vec![
+                FoundState::Created, FoundState::Running, FoundState::Exited(Some(1)), FoundState::Dead,
+            ]),
+            image in prop::sample::select(vec![Image::Unknown, Image::Missing, Image::Present]),
+        ) {
+            let wanted = wanted.map(|hash| spec("t", &hash));
+            let mut found = found_hash.map(|hash| self::found("t", &hash, state));
+            let mut image = image;
+            for _ in 0..5 {
+                let situation = Situation { image, ..situation(wanted.as_ref(), found.as_ref()) };
+                carry_out(step(&situation), wanted.as_ref(), &mut found, &mut image);
+            }
+            let settled = Situation { image, ..situation(wanted.as_ref(), found.as_ref()) };
+            prop_assert_eq!(step(&settled), Action::Nothing);
+            prop_assert_eq!(found.map(|found| found.spec_hash), wanted.map(|spec| spec.spec_hash));
+        }
+    }
+}

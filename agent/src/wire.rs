@@ -1,0 +1,29 @@
+//! The two typed channels between the agent and its session with the controller.
+//!
+//! The session turns MQTT into [`Down`] and [`Up`] into MQTT; nothing else in the agent knows topics
+//! or payloads, and tests hold the other ends. Both channels are bounded: a full `Up` channel makes
+//! its sender wait or drop, as said beside each sender.
+
+use edgeloom_common::desired::DesiredState;
+use edgeloom_common::report::{Inventory, Links, LogsCommand, Observed, Reply, Report};
+
+/// What the agent says. Presence (`Status`) is the session's own affair: it knows when it connects.
+#[derive(Debug)]
+pub enum Up {
+    Report(Report),
+    Inventory(Inventory),
+    Links(Links),
+    Observed(Observed),
+    Reply(Reply),
+}
+
+/// What the agent hears.
+#[derive(Debug)]
+pub enum Down {
+    /// The session is up (again): whatever is published by exception is published once more.
+    Connected,
+    /// A document that parsed; cluster, node and version are the worker's to check.
+    Desired(Box<DesiredState>),
+    /// A request for logs and its id.
+    Logs(u64, LogsCommand),
+}

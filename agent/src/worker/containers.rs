@@ -1,0 +1,295 @@
+//! The containers of this node: as found, and what each task has behind it.
+
+use super::act::Todo;
+use super::images::Images;
+use crate::engine::{EngineError, FoundContainer, FoundState, TaskKey};
+use crate::store::{Event, History};
+use crate::task::backoff::{Backoff, HEALTHY_AFTER, jitter};
+use crate::task::step::{Action, Image, Situation, Waiting, step};
+use edgeloom_common::desired::{ContainerSpec, DesiredState};
+use std::collections::{BTreeMap, BTreeSet};
+use tokio::time::Instant;
+
+/// Engine actions at a time: Docker starts containers faster side by side, up to about this many.
+const ACTIONS_MAX: usize = 8;
+
+/// Found containers and tasks.
+#[derive(Debug)]
+pub(super) struct Containers {
+    /// None until the engine was asked the first time.
+    pub(super) found: Option<BTreeMap<TaskKey, FoundContainer>>,
+    pub(super) tasks: BTreeMap<TaskKey, Task>,
+    pub(super) engine_error: String,
+    history: History,
+    /// Actions begun so far: a list that an action overtook is out of date.
+    begun: u64,
+    listing: bool,
+    look: bool,
+}
+
+/// What a task has behind it.
+#[derive(Debug, Default)]
+pub(super) struct Task {
+    pub(super) busy: Option<Action>,
+    pub(super) restarts: u32,
+    pub(super) error: String,
+    backoff: Backoff,
+    pub(super) pause: Option<Instant>,
+    running_since: Option<Instant>,
+}
+
+impl Task {
+    fn failed(&mut self, now: Instant) {
+        let ran = self.running_since.take().map_or_else(Default::default, |since| now - since);
+        if HEALTHY_AFTER <= ran {
+            self.backoff.succeeded();
+        }
+        self.pause = Some(now + self.backoff.failed(jitter()));
+    }
+}
+
+impl Containers {
+    pub(super) fn new(history: History) -> Self {
+        Self {
+            found: None,
+            tasks: BTreeMap::new(),
+            engine_error: String::new(),
+            history,
+            begun: 0,
+            listing: false,
+            look: true,
+        }
+    }
+
+    pub(super) fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Something changed: list again.
+    pub(super) fn look_again(&mut self) {
+        self.look = true;
+    }
+
+    /// The engine is back: what failed without it may be tried at once.
+    pub(super) fn retry_now(&mut self) {
+        self.look = true;
+        for task in self.tasks.values_mut() {
+            task.pause = None;
+        }
+    }
+
+    /// The ends of all pauses.
+    pub(super) fn pauses(&self) -> impl Iterator<Item = Instant> {
+        self.tasks.values().filter_map(|task| task.pause)
+    }
+
+    fn busy(&self) -> usize {
+        self.tasks.values().filter(|task| task.busy.is_some()).count()
+    }
+
+    /// One step for each task that can take one, and a list when nothing is under way.
+    pub(super) fn next_actions(
+        &mut self,
+        document: Option<&DesiredState>,
+        context: &Context<'_>,
+    ) -> Vec<Todo> {
+        let mut todo = document.map(|document| self.steps(document, context)).unwrap_or_default();
+        if self.look && !self.listing && self.busy() == 0 {
+            self.look = false;
+            self.listing = true;
+            todo.push(Todo::List(self.begun));
+        }
+        todo
+    }
+
+    fn steps(&mut self, document: &DesiredState, context: &Context<'_>) -> Vec<Todo> {
+        let wanted = by_key(document);
+        let mut todo = Vec::new();
+        let mut room = ACTIONS_MAX.saturating_sub(self.busy());
+        for key in self.keys(&wanted) {
+            if room == 0 {
+                break;
+            }
+            let Some(next) = self.step(&key, wanted.get(&key).copied(), context) else {
+                continue;
+            };
+            todo.push(next);
+            room -= 1;
+        }
+        todo
+    }
+
+    /// Wanted tasks and found containers; none before the engine was asked.
+    fn keys(&self, wanted: &BTreeMap<TaskKey, &ContainerSpec>) -> BTreeSet<TaskKey> {
+        let found = self.found.iter().flat_map(BTreeMap::keys);
+        let wanted = wanted.keys().filter(|_| self.found.is_some());
+        found.chain(wanted).cloned().collect()
+    }
+
+    fn step(&mut self, key: &TaskKey, wanted: Option<&ContainerSpec>, context: &Context<'_>) -> Option<Todo> {
+        let action = self.action(key, wanted, context);
+        let found = self.found.as_ref().and_then(|found| found.get(key)).cloned();
+        let todo = match action {
+            Action::Create => Todo::Create(wanted?.clone()),
+            Action::Start => Todo::Start(found?),
+            Action::Remove => Todo::Remove(found?),
+            Action::Nothing | Action::Wait(_) | Action::LookForImage | Action::Pull => return None,
+        };
+        if let Todo::Start(FoundContainer { state: FoundState::Exited(exit_code), .. }) = &todo {
+            self.count_restart(key, *exit_code);
+        }
+        self.begun += 1;
+        self.tasks.entry(key.clone()).or_default().busy = Some(action);
+        Some(todo)
+    }
+
+    /// The next action of a task; busy tasks have none.
+    pub(super) fn action(
+        &self,
+        key: &TaskKey,
+        wanted: Option<&ContainerSpec>,
+        context: &Context<'_>,
+    ) -> Action {
+        let task = self.tasks.get(key);
+        if task.is_some_and(|task| task.busy.is_some()) {
+            return Action::Wait(Waiting::Engine);
+        }
+        step(&Situation {
+            wanted,
+            found: self.found.as_ref().and_then(|found| found.get(key)),
+            image: wanted.map_or(Image::Unknown, |spec| context.images.state(&spec.image)),
+            network_applied: context.network_applied,
+            address_free: wanted.is_none_or(|spec| self.address_free(key, spec)),
+            pausing: task.and_then(|task| task.pause).is_some_and(|until| context.now < until),
+        })
+    }
+
+    fn address_free(&self, key: &TaskKey, spec: &ContainerSpec) -> bool {
+        let holds = |other: &FoundContainer| {
+            let up = !matches!(other.state, FoundState::Created | FoundState::Exited(_) | FoundState::Dead);
+            other.key != *key && up && other.address == Some(spec.address)
+        };
+        !self.found.iter().flat_map(BTreeMap::values).any(holds)
+    }
+
+    fn count_restart(&mut self, key: &TaskKey, exit_code: Option<i32>) {
+        let restarts = self.history.restarts(key) + 1;
+        self.history.set_restarts(key, restarts);
+        let (job, task) = (key.job.to_string(), key.task.to_string());
+        self.history.append(&Event::Restarted { job, task, exit_code });
+        self.tasks.entry(key.clone()).or_default().restarts = restarts;
+    }
+
+    pub(super) fn listed(
+        &mut self,
+        begun: u64,
+        listed: Result<Vec<FoundContainer>, EngineError>,
+        now: Instant,
+    ) {
+        self.listing = false;
+        let listed = match listed {
+            Err(error) => {
+                self.engine_error = error.to_string();
+                return;
+            }
+            Ok(_) if begun != self.begun => {
+                self.look = true;
+                return;
+            }
+            Ok(listed) => listed,
+        };
+        self.engine_error.clear();
+        let before = self.found.take().unwrap_or_default();
+        for container in &listed {
+            self.compare(container, before.get(&container.key), now);
+        }
+        self.found = Some(listed.into_iter().map(|container| (container.key.clone(), container)).collect());
+    }
+
+    /// A container that was seen running and has ended is started again after a pause; one that was
+    /// found ended, as after a reboot, at once.
+    fn compare(&mut self, container: &FoundContainer, before: Option<&FoundContainer>, now: Instant) {
+        if !self.tasks.contains_key(&container.key) {
+            let restarts = self.history.restarts(&container.key);
+            self.tasks.insert(container.key.clone(), Task { restarts, ..Task::default() });
+        }
+        let Some(task) = self.tasks.get_mut(&container.key) else {
+            return;
+        };
+        let ran =
+            before.is_some_and(|before| before.id == container.id && before.state == FoundState::Running);
+        match container.state {
+            FoundState::Running => {
+                task.running_since.get_or_insert(now);
+            }
+            FoundState::Exited(code) if ran => {
+                task.error =
+                    code.map_or_else(|| "exited".to_owned(), |code| format!("exited with code {code}"));
+                task.failed(now);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn started(
+        &mut self,
+        key: TaskKey,
+        container: Option<FoundContainer>,
+        started: &Result<(), EngineError>,
+        now: Instant,
+    ) {
+        let task = self.tasks.entry(key.clone()).or_default();
+        task.busy = None;
+        match started {
+            Ok(()) => {
+                task.running_since = Some(now);
+                task.pause = None;
+            }
+            Err(error) => {
+                tracing::warn!(job = %key.job, task = %key.task, %error, "container did not start");
+                task.error = error.to_string();
+                task.failed(now);
+                self.look = true;
+            }
+        }
+        if let (Some(container), Some(found)) = (container, &mut self.found) {
+            found.insert(key, container);
+        }
+    }
+
+    pub(super) fn removed(
+        &mut self,
+        container: &FoundContainer,
+        removed: Result<(), EngineError>,
+        now: Instant,
+    ) {
+        let key = &container.key;
+        let task = self.tasks.entry(key.clone()).or_default();
+        task.busy = None;
+        match removed {
+            Ok(()) => {
+                self.tasks.remove(key);
+                self.history.set_restarts(key, 0);
+                self.found.iter_mut().for_each(|found| drop(found.remove(key)));
+            }
+            Err(error) => {
+                task.error = error.to_string();
+                task.failed(now);
+                self.look = true;
+            }
+        }
+    }
+}
+
+/// What the steps of all tasks share.
+#[derive(Debug)]
+pub(super) struct Context<'a> {
+    pub(super) images: &'a Images,
+    pub(super) network_applied: bool,
+    pub(super) now: Instant,
+}
+
+/// The wanted containers by task.
+pub(super) fn by_key(document: &DesiredState) -> BTreeMap<TaskKey, &ContainerSpec> {
+    document.containers.iter().map(|spec| (TaskKey::of(spec), spec)).collect()
+}

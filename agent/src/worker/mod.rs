@@ -1,0 +1,167 @@
+//! The owner of the node's desired state: compares wanted with found and closes the difference.
+//!
+//! In: documents, connections and signals that something changed. Out: [`Observed`], whenever it
+//! differs from the last one sent. Everything slow runs beside the loop in a set of actions, at most
+//! one for each task, one pull and one kernel update at a time; each end of an action is taken into
+//! [`NodeState`], which then says what to do next. Nothing is remembered about *how* a state was
+//! reached, so lost, repeated or reordered messages do no harm.
+//!
+//! Invariant: network before container when something starts; a lowered rate does not wait for a
+//! container that is still stopping.
+
+mod act;
+mod containers;
+mod images;
+mod kernel;
+mod observed;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use state::NodeState;
+
+use crate::accept::{Verdict, judge};
+use crate::engine::{ContainerEngine, Owner};
+use crate::network::NetworkThread;
+use crate::store::{DesiredFile, Event, History};
+use crate::wire::Up;
+use act::{Actions, Done};
+use edgeloom_common::desired::DesiredState;
+use edgeloom_common::report::Observed;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// How often everything is compared anew without a sign of change: bounds what a lost signal costs.
+const LOOK_PERIOD: Duration = Duration::from_secs(15);
+/// How often a pull's progress is told.
+const PROGRESS_PERIOD: Duration = Duration::from_secs(1);
+
+/// What the worker is told.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Desired(Box<DesiredState>),
+    /// The controller may have lost what was said: say it again.
+    Connected,
+    /// Containers changed.
+    EngineChanged,
+    /// The engine went away and came back: images and network may differ too.
+    EngineRestarted,
+    /// Somebody changed links, routes or classes.
+    KernelChanged,
+}
+
+/// What the worker works with.
+#[derive(Debug)]
+pub(crate) struct Settings<E> {
+    pub owner: Owner,
+    /// Name of network and bridge.
+    pub bridge: String,
+    pub engine: Arc<E>,
+    pub network: NetworkThread,
+    pub file: DesiredFile,
+    pub history: History,
+}
+
+/// The worker; [`Worker::run`] is its life.
+#[derive(Debug)]
+pub(crate) struct Worker<E> {
+    state: NodeState,
+    actions: Actions<E>,
+    owner: Owner,
+    up: mpsc::Sender<Up>,
+    sent: Option<Observed>,
+}
+
+impl<E: ContainerEngine> Worker<E> {
+    /// A worker that goes on with the document on disk.
+    pub(crate) fn new(settings: Settings<E>, up: mpsc::Sender<Up>) -> Self {
+        let Settings { owner, bridge, engine, network, file, history } = settings;
+        let mut state = NodeState::new(history);
+        match file.load() {
+            Ok(Some(document)) => match judge(&document, None, &owner) {
+                Ok(_) => state.take(document),
+                Err(refusal) => state.refused(refusal.to_string()),
+            },
+            Ok(None) => {}
+            Err(error) => state.refused(error.to_string()),
+        }
+        state.saved(state.version());
+        Self { state, actions: Actions::new(engine, network, bridge, file), owner, up, sent: None }
+    }
+
+    /// Reconciles until told to stop or until nobody can tell it anything any more.
+    pub(crate) async fn run(mut self, mut commands: mpsc::Receiver<Command>, stop: CancellationToken) {
+        let mut look = tokio::time::interval(LOOK_PERIOD);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let up = self.up.clone();
+        loop {
+            self.actions.advance(&mut self.state);
+            let next = self.unsent();
+            let wake = self.wake();
+            tokio::select! {
+                () = stop.cancelled() => return,
+                command = commands.recv() => match command {
+                    Some(command) => self.follow(command),
+                    None => return,
+                },
+                done = self.actions.next() => self.absorb(done),
+                _ = look.tick() => self.state.look_again(),
+                () = tokio::time::sleep_until(wake) => {}
+                permit = up.reserve(), if next.is_some() => {
+                    let (Ok(permit), Some(next)) = (permit, next) else { return };
+                    permit.send(Up::Observed(next.clone()));
+                    self.sent = Some(next);
+                }
+            }
+        }
+    }
+
+    fn follow(&mut self, command: Command) {
+        match command {
+            Command::Desired(document) => self.judge(*document),
+            Command::Connected => self.sent = None,
+            Command::EngineChanged => self.state.containers_changed(),
+            Command::EngineRestarted => self.state.engine_restarted(),
+            Command::KernelChanged => self.state.network_changed(),
+        }
+    }
+
+    fn judge(&mut self, document: DesiredState) {
+        match judge(&document, self.state.desired(), &self.owner) {
+            Ok(Verdict::Take) => {
+                let version = document.version();
+                tracing::info!(epoch = version.epoch, generation = version.generation, "desired state taken");
+                self.state.history().append(&Event::Taken(version));
+                self.state.take(document);
+            }
+            // Whoever repeats a document has not heard what became of it.
+            Ok(Verdict::Repeat) => self.sent = None,
+            Err(refusal) => {
+                tracing::warn!(%refusal, "desired state refused");
+                self.state.refused(refusal.to_string());
+                self.sent = None;
+            }
+        }
+    }
+
+    fn absorb(&mut self, done: Done) {
+        self.state.absorb(done, Instant::now());
+    }
+
+    /// What has to be said, if it differs from what was said last.
+    fn unsent(&self) -> Option<Observed> {
+        let now = self.state.observed();
+        (self.sent.as_ref() != Some(&now)).then_some(now)
+    }
+
+    /// When to look without being told: the end of the next pause, or a pull's next progress.
+    fn wake(&self) -> Instant {
+        let now = Instant::now();
+        let progress = self.state.is_pulling().then(|| now + PROGRESS_PERIOD);
+        let pause = self.state.next_pause(now);
+        progress.into_iter().chain(pause).min().unwrap_or(now + LOOK_PERIOD)
+    }
+}

@@ -1,0 +1,104 @@
+//! What became of the desired state, in the words of the wire.
+
+use super::NodeState;
+use super::containers::{Context, by_key};
+use crate::engine::{FoundContainer, FoundState, TaskKey};
+use crate::task::step::Action;
+use edgeloom_common::desired::{ContainerSpec, SCHEMA};
+use edgeloom_common::report::{ContainerPhase, ContainerState, Observed};
+use std::collections::BTreeSet;
+use tokio::time::Instant;
+
+/// Problems told at a time: more do not help anybody.
+const PROBLEMS_MAX: usize = 32;
+
+impl NodeState {
+    /// The observed state now.
+    #[must_use]
+    pub(crate) fn observed(&self) -> Observed {
+        let version = self.version();
+        let network_applied = self.desired.is_some() && self.kernel.is_whole(version);
+        let mut containers = Vec::new();
+        let mut settled = network_applied && self.containers.found.is_some();
+        let context = Context {
+            images: &self.images,
+            network_applied: self.kernel.carries(version),
+            now: Instant::now(),
+        };
+        let wanted = self.desired().map(by_key).unwrap_or_default();
+        let found = self.containers.found.iter().flatten().map(|(key, _)| key);
+        for key in found.chain(wanted.keys()).collect::<BTreeSet<_>>() {
+            let spec = wanted.get(key).copied();
+            settled &= self.containers.action(key, spec, &context) == Action::Nothing;
+            containers.push(self.container_state(key, spec));
+        }
+        let images = self.desired().is_some_and(|document| self.images.all_present(document));
+        Observed {
+            schema: SCHEMA,
+            version,
+            network_applied,
+            converged: settled && images,
+            containers,
+            pulls: self.images.pulls(),
+            problems: self.problems(),
+        }
+    }
+
+    fn container_state(&self, key: &TaskKey, wanted: Option<&ContainerSpec>) -> ContainerState {
+        let task = self.containers.tasks.get(key);
+        let found = self.containers.found.as_ref().and_then(|found| found.get(key));
+        let phase = found.map_or_else(|| self.phase_before(key, wanted), phase);
+        let error = task.map(|task| task.error.clone()).unwrap_or_default();
+        let hash = found.map(|found| &found.spec_hash).or(wanted.map(|spec| &spec.spec_hash));
+        ContainerState {
+            job: key.job.clone(),
+            task: key.task.clone(),
+            spec_hash: hash.cloned().unwrap_or_default(),
+            container_id: found.map(|found| found.id.clone()).unwrap_or_default(),
+            phase,
+            restarts: task.map_or(0, |task| task.restarts),
+            detail: if error.is_empty() { self.pull_error(wanted) } else { error },
+        }
+    }
+
+    /// The phase of a task that has no container yet.
+    fn phase_before(&self, key: &TaskKey, wanted: Option<&ContainerSpec>) -> ContainerPhase {
+        let task = self.containers.tasks.get(key);
+        if wanted.is_some_and(|spec| self.images.is_pulling_image(&spec.image)) {
+            ContainerPhase::Pulling
+        } else if task.is_some_and(|task| task.busy == Some(Action::Create)) {
+            ContainerPhase::Creating
+        } else if task.is_some_and(|task| !task.error.is_empty()) || !self.pull_error(wanted).is_empty() {
+            ContainerPhase::Failed
+        } else {
+            ContainerPhase::Waiting
+        }
+    }
+
+    fn pull_error(&self, wanted: Option<&ContainerSpec>) -> String {
+        wanted.map(|spec| self.images.error(&spec.image).to_owned()).unwrap_or_default()
+    }
+
+    fn problems(&self) -> Vec<String> {
+        let single = [
+            &self.refusal,
+            &self.save_error,
+            &self.containers.engine_error,
+            &self.kernel.network_error,
+            &self.kernel.apply_error,
+        ];
+        let problems = single.into_iter().filter(|text| !text.is_empty()).chain(&self.kernel.problems);
+        let unique: BTreeSet<&String> = problems.collect();
+        unique.into_iter().take(PROBLEMS_MAX).cloned().collect()
+    }
+}
+
+fn phase(found: &FoundContainer) -> ContainerPhase {
+    match found.state {
+        FoundState::Running => ContainerPhase::Running,
+        FoundState::Created => ContainerPhase::Creating,
+        FoundState::Exited(_) => ContainerPhase::Exited,
+        FoundState::Dead => ContainerPhase::Failed,
+        FoundState::Paused | FoundState::Changing => ContainerPhase::Waiting,
+    }
+}

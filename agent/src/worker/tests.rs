@@ -1,0 +1,260 @@
+//! The whole worker over a fake engine and a fake kernel: documents in, observed state out.
+
+use super::{Command, Settings, Worker};
+use crate::engine::TaskKey;
+use crate::engine::fake::{DIGEST, FakeEngine, document, owner, spec};
+use crate::network::NetworkThread;
+use crate::store::{DesiredFile, History};
+use crate::wire::Up;
+use edgeloom_common::desired::{ContainerSpec, DesiredState};
+use edgeloom_common::report::{ContainerPhase, Observed};
+use edgeloom_net::fake::Fake;
+use edgeloom_net::{LinkSettings, Network};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// A node that outlives its agents: engine, kernel and disk.
+struct Node {
+    engine: FakeEngine,
+    network: NetworkThread,
+    disk: TempDir,
+}
+
+/// One life of the agent on a node.
+struct Agent {
+    commands: mpsc::Sender<Command>,
+    said: mpsc::Receiver<Up>,
+    running: JoinHandle<()>,
+}
+
+impl Node {
+    fn new() -> Self {
+        let disk = tempfile::tempdir().unwrap();
+        let settings = edgeloom_net::Settings {
+            bridge: "edgeloom0".to_owned(),
+            links: vec![LinkSettings {
+                neighbour: "n2".parse().unwrap(),
+                interface: "link0".to_owned(),
+                address: Ipv4Addr::new(10, 61, 1, 1),
+                neighbour_address: Ipv4Addr::new(10, 61, 1, 2),
+                capacity: None,
+            }],
+            state_dir: disk.path().to_owned(),
+        };
+        let kernel = Fake::with_interfaces(&["edgeloom0", "link0"]);
+        let network = NetworkThread::start(move || Network::over(kernel, settings)).unwrap();
+        Self { engine: FakeEngine::with_registry(&[DIGEST]), network, disk }
+    }
+
+    fn agent(&self) -> Agent {
+        let (up, said) = mpsc::channel(1);
+        let (commands, inbox) = mpsc::channel(8);
+        let (history, _) = History::open(&self.disk.path().join("history"));
+        let settings = Settings {
+            owner: owner(),
+            bridge: "edgeloom0".to_owned(),
+            engine: Arc::new(self.engine.clone()),
+            network: self.network.clone(),
+            file: DesiredFile::open(self.disk.path()).unwrap(),
+            history,
+        };
+        let running = tokio::spawn(Worker::new(settings, up).run(inbox, CancellationToken::new()));
+        Agent { commands, said, running }
+    }
+}
+
+impl Agent {
+    async fn tell(&self, document: DesiredState) {
+        self.commands.send(Command::Desired(Box::new(document))).await.unwrap();
+    }
+
+    /// Waits for an observed state that satisfies the condition.
+    async fn observed(&mut self, condition: impl Fn(&Observed) -> bool) -> Observed {
+        loop {
+            match self.said.recv().await {
+                Some(Up::Observed(observed)) if condition(&observed) => return observed,
+                Some(_) => {}
+                None => panic!("the worker ended"),
+            }
+        }
+    }
+
+    async fn converged(&mut self, generation: u64) -> Observed {
+        self.observed(|observed| observed.converged && observed.version.generation == generation).await
+    }
+
+    /// Dies at once, as under SIGKILL.
+    async fn kill(self) {
+        self.running.abort();
+        let _ = self.running.await;
+    }
+}
+
+fn tasks(hash: &str) -> Vec<ContainerSpec> {
+    ["a", "b", "c"].map(|task| spec(task, hash)).to_vec()
+}
+
+fn key(task: &str) -> TaskKey {
+    TaskKey::of(&spec(task, "any"))
+}
+
+#[tokio::test]
+async fn a_document_becomes_containers_and_an_empty_one_removes_them() {
+    let node = Node::new();
+    let mut agent = node.agent();
+    agent.tell(document(1, tasks("h1"))).await;
+    let observed = agent.converged(1).await;
+    assert!(observed.network_applied && observed.containers.len() == 3);
+    assert_eq!(observed.pulls.len(), 1);
+    assert_eq!((observed.pulls[0].bytes_fetched.0, observed.pulls[0].done), (100, true));
+    agent.tell(document(2, vec![])).await;
+    assert!(agent.converged(2).await.containers.is_empty());
+    assert!(node.engine.running().is_empty());
+}
+
+#[tokio::test]
+async fn the_network_is_told_applied_before_any_container_runs() {
+    let node = Node::new();
+    let mut agent = node.agent();
+    agent.tell(document(1, tasks("h1"))).await;
+    let first = agent.observed(|observed| observed.network_applied).await;
+    assert!(first.containers.iter().all(|container| container.phase != ContainerPhase::Running));
+}
+
+#[tokio::test]
+async fn lost_repeated_and_reordered_documents_converge_to_the_newest() {
+    let node = Node::new();
+    let mut agent = node.agent();
+    for generation in [3, 1, 3, 5, 2, 5, 4] {
+        agent.tell(document(generation, vec![spec("a", &format!("h{generation}"))])).await;
+    }
+    agent.converged(5).await;
+    assert_eq!(node.engine.running().get(&key("a")).map(String::as_str), Some("h5"));
+}
+
+#[tokio::test]
+async fn a_lower_version_and_a_foreign_cluster_change_nothing_and_are_told() {
+    let node = Node::new();
+    let mut agent = node.agent();
+    agent.tell(document(2, tasks("h1"))).await;
+    agent.converged(2).await;
+    agent.tell(DesiredState { epoch: 0, ..document(9, vec![]) }).await;
+    let observed = agent.observed(|observed| !observed.problems.is_empty()).await;
+    assert!(observed.converged && observed.problems[0].contains("refused"));
+    agent.tell(DesiredState { cluster: "other".parse().unwrap(), ..document(9, vec![]) }).await;
+    let foreign = |observed: &Observed| observed.problems.iter().any(|problem| problem.contains("other"));
+    assert_eq!(agent.observed(foreign).await.containers.len(), 3);
+    assert_eq!(node.engine.running().len(), 3);
+}
+
+#[tokio::test]
+async fn a_new_agent_adopts_what_runs_and_restarts_nothing() {
+    let node = Node::new();
+    let mut agent = node.agent();
+    agent.tell(document(1, tasks("h1"))).await;
+    agent.converged(1).await;
+    agent.kill().await;
+    node.agent().converged(1).await;
+    assert!(["a", "b", "c"].iter().all(|task| node.engine.starts(&key(task)) == 1));
+}
+
+#[tokio::test]
+async fn an_agent_killed_at_any_moment_is_followed_by_one_that_converges() {
+    for messages in 0..8 {
+        let node = Node::new();
+        let mut agent = node.agent();
+        agent.tell(document(1, tasks("h1"))).await;
+        for _ in 0..messages {
+            if let Some(Up::Observed(observed)) = agent.said.recv().await
+                && observed.converged
+            {
+                break;
+            }
+        }
+        agent.kill().await;
+        let mut agent = node.agent();
+        // The message is repeated on connection: the first may have been lost with the agent.
+        agent.tell(document(1, tasks("h1"))).await;
+        agent.converged(1).await;
+        assert!(
+            ["a", "b", "c"].iter().all(|task| node.engine.starts(&key(task)) == 1),
+            "killed after {messages}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn after_a_reboot_the_state_on_disk_is_applied_without_a_controller() {
+    let node = Node::new();
+    let mut agent = node.agent();
+    agent.tell(document(1, tasks("h1"))).await;
+    agent.converged(1).await;
+    agent.kill().await;
+    ["a", "b", "c"].iter().for_each(|task| node.engine.end(&key(task), 137));
+    let observed = node.agent().converged(1).await;
+    assert!(observed.containers.iter().all(|container| container.phase == ContainerPhase::Running));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_that_ends_is_started_again_and_counted() {
+    let node = Node::new();
+    let mut agent = node.agent();
+    agent.tell(document(1, tasks("h1"))).await;
+    agent.converged(1).await;
+    node.engine.end(&key("b"), 3);
+    agent.commands.send(Command::EngineChanged).await.unwrap();
+    let ended = agent.observed(|observed| !observed.converged).await;
+    let state = ended.containers.iter().find(|container| container.task.as_str() == "b").unwrap();
+    assert_eq!((state.phase, state.detail.as_str()), (ContainerPhase::Exited, "exited with code 3"));
+    let again = agent.converged(1).await;
+    let state = again.containers.iter().find(|container| container.task.as_str() == "b").unwrap();
+    assert_eq!((state.restarts, node.engine.starts(&key("b")), node.engine.starts(&key("a"))), (1, 2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_that_fails_is_tried_again() {
+    let node = Node::new();
+    node.engine.fail_starts(2);
+    let mut agent = node.agent();
+    agent.tell(document(1, tasks("h1"))).await;
+    agent.converged(1).await;
+    assert_eq!(node.engine.running().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_was_away_is_used_again_when_it_is_back() {
+    let node = Node::new();
+    node.engine.set_answering(false);
+    let mut agent = node.agent();
+    agent.tell(document(1, tasks("h1"))).await;
+    agent.observed(|observed| observed.problems.iter().any(|problem| problem.contains("docker"))).await;
+    node.engine.set_answering(true);
+    agent.commands.send(Command::EngineRestarted).await.unwrap();
+    assert_eq!(agent.converged(1).await.problems, Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_image_that_the_registry_lacks_is_reported_with_its_reason() {
+    let node = Node { engine: FakeEngine::default(), ..Node::new() };
+    let mut agent = node.agent();
+    agent.tell(document(1, tasks("h1"))).await;
+    let failed = |observed: &Observed| observed.pulls.iter().any(|pull| !pull.error.is_empty());
+    let observed = agent.observed(failed).await;
+    assert!(observed.pulls[0].error.contains("manifest unknown"));
+    assert!(observed.containers.iter().all(|container| container.phase == ContainerPhase::Failed));
+}
+
+#[tokio::test]
+async fn damaged_state_on_disk_is_reported_and_replaced_by_the_next_document() {
+    let node = Node::new();
+    std::fs::write(node.disk.path().join("desired.json"), b"{\"schema\":1,").unwrap();
+    let mut agent = node.agent();
+    let observed = agent.observed(|observed| !observed.problems.is_empty()).await;
+    assert!(observed.problems[0].contains("desired.json"));
+    agent.tell(document(1, tasks("h1"))).await;
+    assert!(agent.converged(1).await.problems.is_empty());
+}

@@ -1,0 +1,251 @@
+//! Reads a posted document: YAML or JSON in, a checked [`Job`] or every problem at once out.
+//!
+//! The order: bytes to a located tree (`tree`), fields to typed values (`fields`, `program`), then the graph
+//! as a whole (`graph`). A problem never ends the reading of its neighbours; only a text that is no
+//! single mapping, or another kind of document, ends it at once.
+
+use super::fields::{self, Fields};
+use super::graph::{self, Draft};
+use super::problems::{Place, Problems, excerpt};
+use super::source::source;
+use super::tree::{self, Node, Value};
+use super::words::Condition;
+use super::{Constraint, Job, Task, program};
+use crate::ids::{JobName, TaskName};
+use crate::units::{Bytes, Work};
+use crate::view::ProblemItem;
+use std::collections::BTreeMap;
+
+/// The most tasks of one job.
+pub const TASKS_MAX: usize = 1000;
+
+const CONSTRAINTS_MAX: usize = 32;
+const ROOT_FIELDS: &[&str] = &["kind", "name", "profile", "source", "tasks"];
+const TASK_FIELDS: &[&str] = &[
+    "image",
+    "command",
+    "environment",
+    "resources",
+    "work",
+    "inputs",
+    "outputs",
+    "constraints",
+];
+
+pub(super) const NAME_REMEDY: &str = "write a name such as `detect-2`";
+const BYTES_REMEDY: &str = "write bytes with a unit, for instance `120KB`";
+
+/// Reads a job.
+///
+/// # Errors
+/// Every problem of the document in line order, never none.
+pub fn parse(text: &[u8]) -> Result<Job, Vec<ProblemItem>> {
+    let root = tree::read(text).map_err(|problem| vec![problem])?;
+    let mut problems = Problems::default();
+    let job = job(&root, &mut problems);
+    problems.finish(job)
+}
+
+fn job(root: &Node, problems: &mut Problems) -> Option<Job> {
+    let place = Place::root(root.line);
+    if !matches!(root.value, Value::Map(_)) {
+        let problem = format!("the document is {}, not a job", root.value.kind());
+        problems.add(
+            &place,
+            problem,
+            "write a mapping with `kind: Job`, `name` and `tasks`",
+        );
+        return None;
+    }
+    // Another kind has other fields: telling of each of them would only hide the one thing to say.
+    if !is_job(root, &place, problems) {
+        return None;
+    }
+    let fields = Fields::open(root, &place, ROOT_FIELDS, problems)?;
+    let name = fields
+        .required(
+            "name",
+            "name the job, for instance `name: object-attributes`",
+            problems,
+        )
+        .and_then(|(node, place)| fields::parsed::<JobName>(node, &place, NAME_REMEDY, problems));
+    let profile = fields.optional("profile").and_then(|(node, place)| {
+        fields::parsed::<JobName>(
+            node,
+            &place,
+            "write a profile's name, for instance `edgeloom`",
+            problems,
+        )
+    });
+    let source_written = fields.optional("source");
+    let source = source_written
+        .as_ref()
+        .and_then(|(node, place)| source(node, place, problems));
+    let drafts = fields
+        .required("tasks", "write at least one task under `tasks`", problems)
+        .and_then(|(node, place)| drafts(node, &place, problems))?;
+    graph::check(&drafts, source_written.is_some(), problems);
+    let tasks = tasks(drafts)?;
+    Some(Job {
+        name: name?,
+        profile: profile.map(String::from),
+        source,
+        tasks,
+    })
+}
+
+fn is_job(root: &Node, place: &Place, problems: &mut Problems) -> bool {
+    let Some(kind) =
+        Fields::any(root, place, &mut Problems::default()).and_then(|fields| fields.optional("kind"))
+    else {
+        problems.add(
+            &place.field("kind", place.line),
+            "is missing",
+            "write `kind: Job`",
+        );
+        return true;
+    };
+    let (node, place) = kind;
+    match &node.value {
+        Value::Text(kind) if kind == "Job" => true,
+        Value::Text(kind) if kind == "Service" || kind == "Batch" => {
+            let problem = format!("`kind: {kind}` is not supported by this version");
+            problems.add(&place, problem, "remove the document or write it as `kind: Job`");
+            false
+        }
+        Value::Text(kind) => {
+            let problem = format!("{:?} is no kind of document known here", excerpt(kind));
+            problems.add(&place, problem, "write `kind: Job`");
+            false
+        }
+        other => {
+            problems.add(
+                &place,
+                format!("is {}, not a kind", other.kind()),
+                "write `kind: Job`",
+            );
+            false
+        }
+    }
+}
+
+fn drafts(node: &Node, place: &Place, problems: &mut Problems) -> Option<BTreeMap<TaskName, Draft>> {
+    let fields = Fields::any(node, place, problems)?;
+    let count = fields.iter().count();
+    if !(1..=TASKS_MAX).contains(&count) {
+        let problem = format!("there are {count} tasks, a job has 1 to {TASKS_MAX}");
+        problems.add(place, problem, "add a task, or split the job");
+        return None;
+    }
+    let mut drafts = BTreeMap::new();
+    for (key, node, place) in fields.iter() {
+        let draft = draft(node, &place, problems);
+        match key.parse::<TaskName>() {
+            Ok(name) if name.is_source() => {
+                problems.add(
+                    &place,
+                    "the name `source` stands for the job's source",
+                    "rename the task",
+                );
+            }
+            Ok(name) => {
+                drafts.insert(name, draft);
+            }
+            Err(error) => problems.add(&place, excerpt(&error.to_string()), NAME_REMEDY),
+        }
+    }
+    Some(drafts)
+}
+
+fn draft(node: &Node, place: &Place, problems: &mut Problems) -> Draft {
+    let mut draft = Draft::new(place.clone());
+    let Some(fields) = Fields::open(node, place, TASK_FIELDS, problems) else {
+        return draft;
+    };
+    draft.program = program::program(&fields, problems);
+    draft.work = fields.optional("work").and_then(|(node, place)| {
+        fields::parsed::<Work>(
+            node,
+            &place,
+            "write reference-core time an item, for instance `40ms`",
+            problems,
+        )
+    });
+    draft.inputs = fields.optional("inputs").and_then(|(node, place)| {
+        let items = fields::list(node, &place, TASKS_MAX, problems)?;
+        let named = items
+            .into_iter()
+            .filter_map(|(node, place)| Some((fields::parsed(node, &place, NAME_REMEDY, problems)?, place)));
+        Some((named.collect(), place))
+    });
+    draft.outputs = fields
+        .optional("outputs")
+        .and_then(|(node, place)| Fields::any(node, &place, problems))
+        .map(|outputs| {
+            outputs
+                .iter()
+                .filter_map(|output| edge(output, problems))
+                .collect()
+        })
+        .unwrap_or_default();
+    draft.constraints = fields
+        .optional("constraints")
+        .and_then(|(node, place)| constraints(node, &place, problems))
+        .unwrap_or_default();
+    draft
+}
+
+/// `downstream: bytes`. The edge is kept for the graph even when its bytes don't read.
+fn edge(
+    (key, node, place): (&str, &Node, Place),
+    problems: &mut Problems,
+) -> Option<(TaskName, (Option<Bytes>, Place))> {
+    let bytes = positive_bytes(node, &place, problems);
+    match key.parse() {
+        Ok(name) => Some((name, (bytes, place))),
+        Err(error) => {
+            let error: crate::ids::NameError = error;
+            problems.add(&place, excerpt(&error.to_string()), NAME_REMEDY);
+            None
+        }
+    }
+}
+
+fn constraints(node: &Node, place: &Place, problems: &mut Problems) -> Option<Vec<Constraint>> {
+    let items = fields::list(node, place, CONSTRAINTS_MAX, problems)?;
+    let remedy = "write `node.name == n1` or `node.labels.camera != true`, in quotes";
+    let read = |(node, place): (&Node, Place)| {
+        fields::parsed::<Condition>(node, &place, remedy, problems).map(|condition| condition.0)
+    };
+    Some(items.into_iter().filter_map(read).collect())
+}
+
+/// Bytes an item, at least one.
+pub(super) fn positive_bytes(node: &Node, place: &Place, problems: &mut Problems) -> Option<Bytes> {
+    let bytes: Bytes = fields::parsed(node, place, BYTES_REMEDY, problems)?;
+    if bytes.0 == 0 {
+        problems.add(place, "an item has at least one byte", BYTES_REMEDY);
+        return None;
+    }
+    Some(bytes)
+}
+
+/// The tasks, if every draft is complete; `inputs` become what the graph says.
+fn tasks(drafts: BTreeMap<TaskName, Draft>) -> Option<BTreeMap<TaskName, Task>> {
+    let inputs = graph::inputs(&drafts);
+    let finish = |(name, draft): (TaskName, Draft)| {
+        let outputs = draft
+            .outputs
+            .into_iter()
+            .map(|(to, (bytes, _))| Some((to, bytes?)));
+        let task = Task {
+            program: draft.program?,
+            work: draft.work,
+            outputs: outputs.collect::<Option<_>>()?,
+            inputs: inputs.get(&name).cloned().unwrap_or_default(),
+            constraints: draft.constraints,
+        };
+        Some((name, task))
+    };
+    drafts.into_iter().map(finish).collect()
+}

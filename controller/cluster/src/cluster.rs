@@ -1,0 +1,240 @@
+//! [`Cluster`]: the handle through which everyone else speaks to the owner of the state.
+//!
+//! The owner has a thread of its own, since it waits for the disk before it answers; commands reach it
+//! through a bounded queue. Registries are asked in the caller's task, so a slow one holds up nobody else.
+
+use crate::documents::programs;
+use crate::error::{StartError, SubmitError, UnknownJob};
+use crate::model::Image;
+use crate::nodes::NodeMessage;
+use crate::outbox::{Outbox, Publish};
+use crate::owner::{Order, Owner, Ownership};
+use crate::registry::{Registry, RegistryError};
+use crate::state::State;
+use crate::views;
+use edgeloom_common::desired::Pool;
+use edgeloom_common::ids::{ClusterId, JobName, NodeId, TaskName};
+use edgeloom_common::job::Job;
+use edgeloom_common::view::{Explanation, JobView, NodeView, ProblemItem};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::{mpsc, oneshot};
+
+/// Commands that wait for the owner.
+const COMMAND_QUEUE: usize = 1024;
+/// Between looks at deadlines and silence.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What the cluster is started with.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub cluster: ClusterId,
+    pub state_dir: PathBuf,
+    /// The default profile.
+    pub profile: String,
+    pub pool: Pool,
+    /// Registries (host:port) spoken to in plain HTTP.
+    pub insecure_registries: Vec<String>,
+}
+
+type Command = Box<dyn FnOnce(&mut Owner) + Send>;
+
+/// A handle; clones speak to the same owner. The owner ends with its last handle.
+#[derive(Debug, Clone)]
+pub struct Cluster {
+    commands: mpsc::Sender<Command>,
+    registry: Arc<Registry>,
+}
+
+impl Cluster {
+    /// Opens the state and starts the owner; documents go out through `outgoing`.
+    pub fn start(settings: Settings, outgoing: mpsc::Sender<Publish>) -> Result<Self, StartError> {
+        let profile = edgeloom_sched::profile(&settings.profile).ok_or_else(|| StartError::Profile {
+            profile: settings.profile.clone(),
+            known: edgeloom_sched::profile_names().join(", "),
+        })?;
+        let registry = Arc::new(Registry::new(settings.insecure_registries)?);
+        let state = State::open(&settings.state_dir)?;
+        let ownership = Ownership { cluster: settings.cluster, pool: settings.pool, profile };
+        let owner = Owner::new(ownership, state, Outbox::new(outgoing), now_ms());
+        let (commands, received) = mpsc::channel(COMMAND_QUEUE);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .map_err(StartError::Thread)?;
+        std::thread::Builder::new()
+            .name("cluster".to_owned())
+            .spawn(move || runtime.block_on(run(owner, received)))
+            .map_err(StartError::Thread)?;
+        Ok(Self { commands, registry })
+    }
+
+    /// Accepts a job: committed, or waiting for room.
+    pub async fn submit(&self, job: Job) -> Result<JobView, SubmitError> {
+        let order = self.order(job).await?;
+        self.ask(move |owner| owner.submit(order)).await.unwrap_or(Err(SubmitError::Unavailable))
+    }
+
+    /// What [`submit`](Self::submit) would decide; changes nothing.
+    pub async fn plan(&self, job: Job) -> Result<JobView, SubmitError> {
+        let order = self.order(job).await?;
+        self.ask(move |owner| owner.plan(order)).await.unwrap_or(Err(SubmitError::Unavailable))
+    }
+
+    /// Takes a job down; it is listed as stopping until nothing is left of it.
+    pub async fn stop(&self, name: JobName) -> Result<JobView, UnknownJob> {
+        let unknown = UnknownJob(name.clone());
+        self.ask(move |owner| owner.stop(&name)).await.unwrap_or(Err(unknown))
+    }
+
+    /// Every job.
+    pub async fn jobs(&self) -> Vec<JobView> {
+        let all = |owner: &mut Owner| {
+            owner
+                .model()
+                .jobs
+                .values()
+                .map(|record| views::job(owner.model(), &owner.nodes, record))
+                .collect()
+        };
+        self.ask(all).await.unwrap_or_default()
+    }
+
+    /// One job.
+    pub async fn job(&self, name: &JobName) -> Option<JobView> {
+        let name = name.clone();
+        self.ask(move |owner| owner.job(&name)).await?
+    }
+
+    /// Why a job is where it is.
+    pub async fn explain(&self, name: &JobName) -> Option<Explanation> {
+        let name = name.clone();
+        let explain = move |owner: &mut Owner| {
+            let record = owner.model().jobs.get(&name)?;
+            let mut lines = record.plan.as_ref().map(|plan| plan.reasons.clone()).unwrap_or_default();
+            lines.extend(Some(record.reason.clone()).filter(|reason| !reason.is_empty()));
+            Some(Explanation { name: name.clone(), profile: record.profile.clone(), lines })
+        };
+        self.ask(explain).await?
+    }
+
+    /// Every node heard of.
+    pub async fn nodes(&self) -> Vec<NodeView> {
+        let all = |owner: &mut Owner| {
+            let table = owner.nodes.table.iter();
+            table.map(|(name, known)| views::node(owner.model(), name, known)).collect()
+        };
+        self.ask(all).await.unwrap_or_default()
+    }
+
+    /// Takes in a node's message.
+    pub async fn observe(&self, node: NodeId, message: NodeMessage) {
+        let command: Command = Box::new(move |owner| owner.observe(&node, message));
+        // Without an owner there is nobody to tell; the daemon's health says so.
+        let _ = self.commands.send(command).await;
+    }
+
+    /// Where a task's container is.
+    pub async fn task_node(&self, job: &JobName, task: &TaskName) -> Option<NodeId> {
+        let (job, task) = (job.clone(), task.clone());
+        let find = move |owner: &mut Owner| {
+            owner.model().jobs.get(&job)?.plan.as_ref()?.placement.get(&task).cloned()
+        };
+        self.ask(find).await?
+    }
+
+    /// The owner answers.
+    pub async fn ready(&self) -> bool {
+        self.ask(|_| true).await.unwrap_or(false)
+    }
+
+    async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut Owner) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (answer, answered) = oneshot::channel();
+        let command: Command = Box::new(move |owner| {
+            // A caller that has gone does not need the answer.
+            let _ = answer.send(question(owner));
+        });
+        self.commands.send(command).await.ok()?;
+        answered.await.ok()
+    }
+
+    /// Checks what needs no state and resolves every image.
+    async fn order(&self, job: Job) -> Result<Order, SubmitError> {
+        if let Some(profile) = &job.profile
+            && edgeloom_sched::profile(profile).is_none()
+        {
+            let known = edgeloom_sched::profile_names().join(", ");
+            return Err(SubmitError::ProfileUnknown { profile: profile.clone(), known });
+        }
+        let name = job.name.clone();
+        if self.job(&name).await.is_some() {
+            return Err(SubmitError::Exists(name));
+        }
+        let mut resolved: BTreeMap<String, Result<Image, RegistryError>> = BTreeMap::new();
+        for (_, program) in programs(&job) {
+            if !resolved.contains_key(&program.image) {
+                let image = self.registry.resolve(&program.image).await;
+                resolved.insert(program.image.clone(), image);
+            }
+        }
+        let images = images(&job, &resolved)?;
+        Ok(Order { job, images })
+    }
+}
+
+fn images(
+    job: &Job,
+    resolved: &BTreeMap<String, Result<Image, RegistryError>>,
+) -> Result<BTreeMap<TaskName, Image>, SubmitError> {
+    let mut images = BTreeMap::new();
+    let mut problems = Vec::new();
+    for (task, program) in programs(job) {
+        match &resolved[&program.image] {
+            Ok(image) => drop(images.insert(task, image.clone())),
+            Err(error @ RegistryError::Unreachable { .. }) => {
+                return Err(SubmitError::RegistryUnreachable(error.clone()));
+            }
+            Err(error) => problems.push(ProblemItem {
+                line: 0,
+                field: if task.is_source() {
+                    "source.image".to_owned()
+                } else {
+                    format!("tasks.{task}.image")
+                },
+                problem: error.to_string(),
+                remedy: "name an image that its registry has".to_owned(),
+            }),
+        }
+    }
+    if problems.is_empty() { Ok(images) } else { Err(SubmitError::ImageUnknown(problems)) }
+}
+
+async fn run(mut owner: Owner, mut received: mpsc::Receiver<Command>) {
+    let mut tick = tokio::time::interval(TICK);
+    loop {
+        tokio::select! {
+            command = received.recv() => match command {
+                Some(command) => {
+                    owner.now_ms = now_ms();
+                    command(&mut owner);
+                }
+                None => break,
+            },
+            _ = tick.tick() => {
+                owner.now_ms = now_ms();
+                owner.tick();
+            }
+        }
+    }
+    owner.state.write_store();
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

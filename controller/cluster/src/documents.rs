@@ -1,0 +1,175 @@
+//! What every node should be: committed plans, addresses and topology become one document a node.
+//!
+//! Pure. Generations are given when a document is published; here every document has version (0, 0). Equal
+//! inputs give equal documents, so a restart of the controller changes nothing on any node.
+
+use crate::missing::sha256;
+use crate::model::{JobRecord, Model};
+use crate::topology::{DownLinks, next_hops};
+use edgeloom_common::desired::{
+    ContainerSpec, DesiredState, FlowKey, FlowSpec, ImageRef, Pool, Protocol, TaskRoute,
+};
+use edgeloom_common::ids::{ClusterId, NodeId, TaskName};
+use edgeloom_common::job::{Program, TASK_PORT};
+use edgeloom_sched::plan::{FlowPlan, JobPlan};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+/// Documents by node.
+pub(crate) type Documents = BTreeMap<NodeId, DesiredState>;
+
+/// What documents are made from, besides the model.
+#[derive(Debug)]
+pub(crate) struct Ground<'a> {
+    pub(crate) cluster: &'a ClusterId,
+    pub(crate) pool: &'a Pool,
+    pub(crate) down: &'a DownLinks,
+}
+
+/// The documents of every node that is known or was ever published to.
+pub(crate) fn documents(model: &Model, ground: &Ground<'_>) -> Documents {
+    let mut documents: Documents = model
+        .topology
+        .keys()
+        .chain(model.published.keys())
+        .map(|node| {
+            let empty = DesiredState::empty(ground.cluster.clone(), node.clone(), ground.pool.clone());
+            (node.clone(), empty)
+        })
+        .collect();
+    for (record, plan) in model.committed() {
+        add_containers(&mut documents, record, plan);
+        add_routes(&mut documents, model, ground, (record, plan));
+        for flow in &plan.flows {
+            add_flow(&mut documents, flow, flow_key(model, record, plan, flow));
+        }
+    }
+    for document in documents.values_mut() {
+        document.images.sort();
+        document.images.dedup();
+        document.routes.sort();
+    }
+    documents
+}
+
+/// Every task that runs a container, the source's included.
+pub(crate) fn programs(job: &edgeloom_common::job::Job) -> Vec<(TaskName, &Program)> {
+    let source = job.source.as_ref().and_then(|source| source.container.as_ref());
+    let source = source.map(|program| (TaskName::source(), program));
+    let tasks = job.tasks.iter().map(|(name, task)| (name.clone(), &task.program));
+    source.into_iter().chain(tasks).collect()
+}
+
+fn add_containers(documents: &mut Documents, record: &JobRecord, plan: &JobPlan) {
+    for (task, program) in programs(&record.job) {
+        let place = plan.placement.get(&task).and_then(|node| documents.get_mut(node));
+        let (Some(document), Some(image), Some(address)) =
+            (place, record.images.get(&task), record.addresses.get(&task))
+        else {
+            continue;
+        };
+        document.images.push(image.reference.clone());
+        let mut container = ContainerSpec {
+            job: record.job.name.clone(),
+            environment: environment(record, &task, program),
+            task,
+            spec_hash: String::new(),
+            image: image.reference.clone(),
+            command: program.command.clone(),
+            cpu: program.resources.cpu,
+            memory: program.resources.memory,
+            address: *address,
+            hosts: hosts(record),
+        };
+        container.spec_hash = spec_hash(&container);
+        document.containers.push(container);
+    }
+}
+
+/// Hash of the specification without its hash: struct fields come in their order, maps sorted.
+fn spec_hash(container: &ContainerSpec) -> String {
+    sha256(&serde_json::to_vec(container).expect("a specification is plain data with text keys"))
+}
+
+fn hosts(record: &JobRecord) -> BTreeMap<String, Ipv4Addr> {
+    record.addresses.iter().map(|(task, address)| (task.to_string(), *address)).collect()
+}
+
+fn environment(record: &JobRecord, task: &TaskName, program: &Program) -> BTreeMap<String, String> {
+    let mut variables = program.environment.clone();
+    let mut set = |name: String, value: String| variables.insert(name, value);
+    set("EDGELOOM_JOB".to_owned(), record.job.name.to_string());
+    set("EDGELOOM_TASK".to_owned(), task.to_string());
+    for (_, to, bytes) in record.job.edges().filter(|(from, ..)| from == task) {
+        if let Some(address) = record.addresses.get(&to) {
+            let upper = to.as_str().to_uppercase().replace('-', "_");
+            set(format!("EDGELOOM_OUT_{upper}"), format!("{address}:{TASK_PORT}"));
+            set(format!("EDGELOOM_BYTES_{upper}"), bytes.0.to_string());
+        }
+    }
+    if let Some(task) = record.job.tasks.get(task) {
+        if let Some(work) = task.work {
+            set("EDGELOOM_WORK_NS".to_owned(), work.0.to_string());
+        }
+        if !task.inputs.is_empty() {
+            let names: Vec<&str> = task.inputs.iter().map(TaskName::as_str).collect();
+            set("EDGELOOM_LISTEN".to_owned(), format!("0.0.0.0:{TASK_PORT}"));
+            set("EDGELOOM_INPUTS".to_owned(), names.join(","));
+        }
+    } else if let Some(rate) = record.job.source.as_ref().and_then(|source| source.rate_per_s) {
+        set("EDGELOOM_RATE".to_owned(), rate.to_string());
+    }
+    variables
+}
+
+/// Every other node's host route to each task of the job.
+fn add_routes(documents: &mut Documents, model: &Model, ground: &Ground<'_>, job: (&JobRecord, &JobPlan)) {
+    let (record, plan) = job;
+    for (task, address) in &record.addresses {
+        let Some(host) = plan.placement.get(task) else { continue };
+        for (node, via) in next_hops(&model.topology, ground.down, host) {
+            if let Some(document) = documents.get_mut(&node) {
+                document.routes.push(TaskRoute { address: *address, via });
+            }
+        }
+    }
+}
+
+/// A flow's packets go from the task's address, or from the node's own where a process is the source.
+pub(crate) fn flow_key(
+    model: &Model,
+    record: &JobRecord,
+    plan: &JobPlan,
+    flow: &FlowPlan,
+) -> Option<FlowKey> {
+    let source = match record.addresses.get(&flow.id.from) {
+        Some(address) => *address,
+        None => *model.topology.get(plan.placement.get(&flow.id.from)?)?.values().next()?,
+    };
+    Some(FlowKey {
+        source,
+        destination: *record.addresses.get(&flow.id.to)?,
+        protocol: Protocol::Tcp,
+        destination_port: TASK_PORT,
+    })
+}
+
+fn add_flow(documents: &mut Documents, flow: &FlowPlan, key: Option<FlowKey>) {
+    let Some(key) = key else { return };
+    for (index, hop) in flow.path.windows(2).enumerate() {
+        if let Some(document) = documents.get_mut(&hop[0]) {
+            document.flows.push(FlowSpec {
+                id: flow.id.clone(),
+                key,
+                next_hop: hop[1].clone(),
+                rate: (index == 0).then_some(flow.rate),
+                path: flow.path.clone(),
+            });
+        }
+    }
+}
+
+/// Every image by the manifest's digest, for tests and views.
+pub(crate) fn image_of<'a>(record: &'a JobRecord, task: &TaskName) -> Option<&'a ImageRef> {
+    record.images.get(task).map(|image| &image.reference)
+}

@@ -1,0 +1,56 @@
+//! Why the cluster refuses.
+
+use crate::journal::JournalError;
+use crate::registry::{ClientError, RegistryError};
+use crate::store::StoreError;
+use edgeloom_common::ids::{JobName, NodeId};
+use edgeloom_common::view::ProblemItem;
+use std::path::PathBuf;
+
+/// Why the cluster does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The state directory cannot be made.
+    #[error("state directory {path}: {source}")]
+    Directory { path: PathBuf, source: std::io::Error },
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The journal holds a sound record that says nothing this version knows.
+    #[error("journal record {sequence} does not read: {source}; use the version that wrote it")]
+    Record { sequence: u64, source: serde_json::Error },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The configured default profile does not exist.
+    #[error("there is no profile {profile:?}; use one of: {known}")]
+    Profile { profile: String, known: String },
+    /// The owner's thread or runtime cannot be made.
+    #[error("the cluster's thread does not start: {0}")]
+    Thread(std::io::Error),
+}
+
+/// Why a job is not accepted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SubmitError {
+    #[error("job {0} exists; stop it first or choose another name")]
+    Exists(JobName),
+    #[error("there is no profile {profile:?}; use one of: {known}")]
+    ProfileUnknown { profile: String, known: String },
+    #[error("there is no node {0} for the source; `edgeloom nodes` lists those there are")]
+    SourceUnknown(NodeId),
+    #[error("an image cannot be had")]
+    ImageUnknown(Vec<ProblemItem>),
+    #[error("{0}")]
+    RegistryUnreachable(RegistryError),
+    #[error("the job fits nowhere")]
+    Unplaceable(Vec<ProblemItem>),
+    /// The state cannot be written, or the cluster has ended.
+    #[error("the cluster's state cannot be changed; the controller's log says why")]
+    Unavailable,
+}
+
+/// No such job.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no job {0}")]
+pub struct UnknownJob(pub JobName);

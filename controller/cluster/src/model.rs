@@ -1,0 +1,192 @@
+//! The cluster's state and the only way it changes: [`Model::apply`] of one [`Event`], pure.
+//!
+//! Every event is journaled before it is applied, so replaying the journal gives the same model. What nodes
+//! report is no part of it, but for the topology: after a restart the main routes have to stand before any
+//! node has spoken.
+
+use crate::missing::Layers;
+use edgeloom_common::desired::{DesiredState, ImageRef, Version};
+use edgeloom_common::ids::{JobName, NodeId, TaskName};
+use edgeloom_common::job::Job;
+use edgeloom_sched::plan::JobPlan;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+
+/// All that has to outlive the controller.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Model {
+    pub(crate) epoch: u64,
+    /// The last generation given to any document.
+    pub(crate) generation: u64,
+    pub(crate) jobs: BTreeMap<JobName, JobRecord>,
+    /// The document last published to each node.
+    pub(crate) published: BTreeMap<NodeId, DesiredState>,
+    pub(crate) topology: Topology,
+}
+
+/// Each node's neighbours, with its own address on the link.
+pub(crate) type Topology = BTreeMap<NodeId, BTreeMap<NodeId, Ipv4Addr>>;
+
+/// One job, from its acceptance until nothing of it is left.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct JobRecord {
+    pub(crate) job: Job,
+    pub(crate) phase: Phase,
+    pub(crate) since_ms: u64,
+    pub(crate) profile: String,
+    pub(crate) images: BTreeMap<TaskName, Image>,
+    /// One a task that runs a container, for the job's life.
+    pub(crate) addresses: BTreeMap<TaskName, Ipv4Addr>,
+    #[serde(default)]
+    pub(crate) plan: Option<JobPlan>,
+    /// Bytes that each task's pull will fetch, as of the commit.
+    #[serde(default)]
+    pub(crate) bytes_predicted: BTreeMap<TaskName, u64>,
+    /// Why it waits.
+    #[serde(default)]
+    pub(crate) reason: String,
+}
+
+/// Where a job is, as far as the controller decides it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Phase {
+    Waiting,
+    Committed,
+    Stopping,
+}
+
+/// An image as its registry resolved it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Image {
+    pub(crate) reference: ImageRef,
+    /// By architecture, as the image's configuration names it (`amd64`, `arm64`).
+    pub(crate) platforms: BTreeMap<String, Layers>,
+}
+
+impl Image {
+    /// The layers that a node of this architecture pulls.
+    pub(crate) fn layers(&self, architecture: &str) -> Option<&Layers> {
+        let wanted = match architecture {
+            "x86_64" => "amd64",
+            "aarch64" => "arm64",
+            "armv7l" => "arm",
+            other => other,
+        };
+        self.platforms.get(wanted)
+    }
+}
+
+/// A commit: plan, addresses and the pulls it was made with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Commit {
+    pub(crate) plan: JobPlan,
+    pub(crate) addresses: BTreeMap<TaskName, Ipv4Addr>,
+    pub(crate) bytes_predicted: BTreeMap<TaskName, u64>,
+}
+
+/// One change.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Event {
+    /// The whole state: a compacted journal begins with it.
+    Snapshot(Box<Model>),
+    EpochRaised {
+        epoch: u64,
+    },
+    Accepted(Box<JobRecord>),
+    /// Several at once: a decision holds only as a whole.
+    Committed {
+        commits: Vec<Commit>,
+    },
+    Returned {
+        job: JobName,
+        reason: String,
+    },
+    Delayed {
+        job: JobName,
+        reason: String,
+    },
+    Stopping {
+        job: JobName,
+    },
+    Gone {
+        job: JobName,
+    },
+    /// These documents go out next.
+    Published {
+        documents: Vec<DesiredState>,
+    },
+    Topology {
+        node: NodeId,
+        neighbours: BTreeMap<NodeId, Ipv4Addr>,
+    },
+}
+
+impl Model {
+    /// The state after `event`. An event about a job that is not there changes nothing.
+    pub(crate) fn apply(&mut self, event: Event) {
+        match event {
+            Event::Snapshot(model) => *self = *model,
+            Event::EpochRaised { epoch } => self.epoch = self.epoch.max(epoch),
+            Event::Accepted(record) => {
+                self.jobs.insert(record.job.name.clone(), *record);
+            }
+            Event::Committed { commits } => commits.into_iter().for_each(|commit| self.commit(commit)),
+            Event::Returned { job, reason } => self.change(&job, |record| {
+                record.phase = Phase::Waiting;
+                record.plan = None;
+                record.reason = reason;
+            }),
+            Event::Delayed { job, reason } => self.change(&job, |record| record.reason = reason),
+            Event::Stopping { job } => self.change(&job, |record| record.phase = Phase::Stopping),
+            Event::Gone { job } => {
+                self.jobs.remove(&job);
+            }
+            Event::Published { documents } => {
+                for document in documents {
+                    self.generation = self.generation.max(document.generation);
+                    self.published.insert(document.node.clone(), document);
+                }
+            }
+            Event::Topology { node, neighbours } => {
+                self.topology.insert(node, neighbours);
+            }
+        }
+    }
+
+    fn commit(&mut self, commit: Commit) {
+        let name = commit.plan.job.clone();
+        self.change(&name, |record| {
+            record.phase = Phase::Committed;
+            record.reason.clear();
+            record.profile.clone_from(&commit.plan.profile);
+            record.addresses = commit.addresses;
+            record.bytes_predicted = commit.bytes_predicted;
+            record.plan = Some(commit.plan);
+        });
+    }
+
+    fn change(&mut self, job: &JobName, change: impl FnOnce(&mut JobRecord)) {
+        if let Some(record) = self.jobs.get_mut(job) {
+            change(record);
+        }
+    }
+
+    /// Addresses that no other task may get.
+    pub(crate) fn leased(&self) -> BTreeSet<Ipv4Addr> {
+        self.jobs.values().flat_map(|record| record.addresses.values().copied()).collect()
+    }
+
+    /// Committed jobs with their plans.
+    pub(crate) fn committed(&self) -> impl Iterator<Item = (&JobRecord, &JobPlan)> {
+        self.jobs
+            .values()
+            .filter(|record| record.phase == Phase::Committed)
+            .filter_map(|record| record.plan.as_ref().map(|plan| (record, plan)))
+    }
+
+    /// The version of the document last published to a node.
+    pub(crate) fn version(&self, node: &NodeId) -> Version {
+        self.published.get(node).map(DesiredState::version).unwrap_or_default()
+    }
+}

@@ -1,0 +1,204 @@
+//! What nodes say about themselves, as last heard. Nothing here outlives the controller.
+//!
+//! A node is ready once it is online and has told inventory and links. It is offline after its Last Will or
+//! 30 s of silence; a Will of an older session than the one known changes nothing.
+
+use crate::documents::Documents;
+use crate::model::Topology;
+use crate::topology::{DownLinks, pair};
+use edgeloom_common::ids::{ClusterId, NodeId};
+use edgeloom_common::report::{Inventory, LinkReport, Links, Observed, Report, Status};
+use edgeloom_common::units::BitRate;
+use edgeloom_sched::snapshot::{Duplex, Link, Node};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+
+/// Without a word for this long a node counts as offline; reports come at least every 10 s.
+pub(crate) const SILENCE_MS: u64 = 30_000;
+
+/// A message of a node.
+#[derive(Debug, Clone, PartialEq)]
+pub enum NodeMessage {
+    Status(Status),
+    Report(Report),
+    Inventory(Inventory),
+    Links(Links),
+    Observed(Observed),
+}
+
+/// One node, as last heard.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NodeRecord {
+    pub(crate) online: bool,
+    pub(crate) session: u64,
+    pub(crate) heard_ms: u64,
+    pub(crate) inventory: Option<Inventory>,
+    pub(crate) links: Option<Links>,
+    pub(crate) report: Option<Report>,
+    pub(crate) observed: Option<Observed>,
+    /// Did not confirm a document in time; nothing new goes there until it does.
+    pub(crate) silent: bool,
+}
+
+impl NodeRecord {
+    pub(crate) fn ready(&self) -> bool {
+        self.online && !self.silent && self.inventory.is_some() && self.links.is_some()
+    }
+}
+
+/// All nodes heard of.
+#[derive(Debug, Default)]
+pub(crate) struct Nodes {
+    pub(crate) table: BTreeMap<NodeId, NodeRecord>,
+}
+
+impl Nodes {
+    /// Takes a message in. An inventory of another cluster is refused.
+    pub(crate) fn observe(&mut self, node: &NodeId, message: NodeMessage, now_ms: u64, cluster: &ClusterId) {
+        if let NodeMessage::Inventory(inventory) = &message
+            && inventory.cluster != *cluster
+        {
+            tracing::warn!(%node, theirs = %inventory.cluster, "node belongs to another cluster; correct `cluster` in its configuration");
+            return;
+        }
+        let record = self.table.entry(node.clone()).or_default();
+        match message {
+            NodeMessage::Status(status) => {
+                if status.session < record.session {
+                    return;
+                }
+                record.session = status.session;
+                record.online = status.online;
+                record.heard_ms = now_ms;
+                return;
+            }
+            NodeMessage::Report(report) => record.report = Some(report),
+            NodeMessage::Inventory(inventory) => record.inventory = Some(inventory),
+            NodeMessage::Links(links) => record.links = Some(links),
+            NodeMessage::Observed(observed) => record.observed = Some(observed),
+        }
+        record.heard_ms = now_ms;
+    }
+
+    /// Marks nodes that have not spoken for too long; true if any changed.
+    pub(crate) fn expire(&mut self, now_ms: u64) -> bool {
+        let mut changed = false;
+        for record in self.table.values_mut() {
+            if record.online && now_ms.saturating_sub(record.heard_ms) > SILENCE_MS {
+                record.online = false;
+                changed = true;
+            }
+        }
+        changed
+    }
+
+    pub(crate) fn online(&self, node: &NodeId) -> bool {
+        self.table.get(node).is_some_and(|record| record.online)
+    }
+
+    /// The document version of `published` that this node has in its kernel.
+    pub(crate) fn confirmed(&self, node: &NodeId, published: &Documents) -> bool {
+        let observed = self.table.get(node).and_then(|record| record.observed.as_ref());
+        match (observed, published.get(node)) {
+            (Some(observed), Some(document)) => {
+                observed.network_applied && observed.version == document.version()
+            }
+            _ => false,
+        }
+    }
+
+    /// A node's neighbours as it reports them, for the model's topology.
+    pub(crate) fn neighbours(&self, node: &NodeId) -> Option<BTreeMap<NodeId, Ipv4Addr>> {
+        let links = self.table.get(node)?.links.as_ref()?;
+        let others = links.links.iter().filter(|link| link.neighbour != *node);
+        Some(others.map(|link| (link.neighbour.clone(), link.address)).collect())
+    }
+
+    fn reported(&self, from: &NodeId, to: &NodeId) -> Option<&LinkReport> {
+        let links = &self.table.get(from)?.links.as_ref()?.links;
+        links.iter().find(|link| link.neighbour == *to)
+    }
+
+    /// Links of the topology that one end reports as down. An end not heard of keeps what was.
+    pub(crate) fn down(&self, topology: &Topology) -> DownLinks {
+        let mut down = BTreeSet::new();
+        for (node, peers) in topology {
+            for peer in peers.keys() {
+                if self.reported(node, peer).is_some_and(|link| !link.up) {
+                    down.insert(pair(node, peer));
+                }
+            }
+        }
+        down
+    }
+
+    /// The nodes as the scheduler sees them.
+    pub(crate) fn schedulable(&self) -> Vec<Node> {
+        let known =
+            self.table.iter().filter_map(|(id, record)| Some((id, record, record.inventory.as_ref()?)));
+        known
+            .map(|(id, record, inventory)| Node {
+                id: id.clone(),
+                ready: record.ready(),
+                labels: inventory.labels.clone(),
+                cpu: inventory.cpu,
+                core_speed: inventory.core_speed,
+                memory: inventory.memory,
+                disk: inventory.disk,
+                shapes_flows: inventory.capabilities.htb
+                    && inventory.capabilities.nft_maps
+                    && inventory.capabilities.ip_forward,
+            })
+            .collect()
+    }
+
+    /// Links that both ends report as up, with both directions' capacity.
+    pub(crate) fn links(&self) -> Vec<Link> {
+        let mut links = Vec::new();
+        for (a, record) in &self.table {
+            for there in record.links.iter().flat_map(|links| &links.links).filter(|link| *a < link.neighbour)
+            {
+                let b = &there.neighbour;
+                let Some(back) = self.reported(b, a) else { continue };
+                if let (true, true, Some(a_to_b), Some(b_to_a)) =
+                    (there.up, back.up, capacity(there), capacity(back))
+                {
+                    links.push(Link { a: a.clone(), b: b.clone(), a_to_b, b_to_a, duplex: Duplex::Full });
+                }
+            }
+        }
+        links.sort_by(|x, y| (&x.a, &x.b).cmp(&(&y.a, &y.b)));
+        links.dedup_by(|x, y| (&x.a, &x.b) == (&y.a, &y.b));
+        links
+    }
+}
+
+/// What may be planned with: the smaller of declared and measured, whichever there is.
+fn capacity(link: &LinkReport) -> Option<BitRate> {
+    let known = [link.capacity_declared, link.capacity_measured];
+    known.into_iter().flatten().filter(|rate| rate.0 > 0).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_will_does_not_overrule_a_newer_birth() {
+        let (mut nodes, n1, cluster) = (Nodes::default(), "n1".parse().unwrap(), "home".parse().unwrap());
+        nodes.observe(&n1, NodeMessage::Status(Status::new(true, 20)), 0, &cluster);
+        nodes.observe(&n1, NodeMessage::Status(Status::new(false, 10)), 1, &cluster);
+        assert!(nodes.online(&n1));
+        nodes.observe(&n1, NodeMessage::Status(Status::new(false, 20)), 2, &cluster);
+        assert!(!nodes.online(&n1));
+    }
+
+    #[test]
+    fn silence_takes_a_node_offline() {
+        let (mut nodes, n1, cluster) = (Nodes::default(), "n1".parse().unwrap(), "home".parse().unwrap());
+        nodes.observe(&n1, NodeMessage::Status(Status::new(true, 20)), 1_000, &cluster);
+        assert!(!nodes.expire(1_000 + SILENCE_MS));
+        assert!(nodes.expire(1_001 + SILENCE_MS));
+        assert!(!nodes.online(&n1));
+    }
+}

@@ -1,0 +1,48 @@
+//! Documents on their way to the nodes: sent when published, again on every connect and whenever a node
+//! shows an older version.
+//!
+//! The way out is a bounded queue; what does not fit stays marked and is tried again at the next turn.
+
+use crate::documents::Documents;
+use edgeloom_common::ids::NodeId;
+use edgeloom_common::topics;
+use std::collections::BTreeSet;
+use tokio::sync::mpsc;
+
+/// A message for the broker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Publish {
+    pub topic: String,
+    pub payload: Vec<u8>,
+    pub retain: bool,
+}
+
+/// What is still to be sent.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    outgoing: mpsc::Sender<Publish>,
+    unsent: BTreeSet<NodeId>,
+}
+
+impl Outbox {
+    pub(crate) fn new(outgoing: mpsc::Sender<Publish>) -> Self {
+        Self { outgoing, unsent: BTreeSet::new() }
+    }
+
+    /// The node's document goes out at the next [`flush`](Self::flush).
+    pub(crate) fn mark(&mut self, node: NodeId) {
+        self.unsent.insert(node);
+    }
+
+    /// Sends as much as the queue takes.
+    pub(crate) fn flush(&mut self, published: &Documents) {
+        let outgoing = &self.outgoing;
+        self.unsent.retain(|node| {
+            let Some(document) = published.get(node) else { return false };
+            let Ok(permit) = outgoing.try_reserve() else { return true };
+            let payload = serde_json::to_vec(document).expect("a document is plain data with text keys");
+            permit.send(Publish { topic: topics::desired(node), payload, retain: true });
+            false
+        });
+    }
+}

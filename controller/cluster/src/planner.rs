@@ -1,0 +1,192 @@
+//! From the model and the nodes to a decision that may be committed.
+//!
+//! One snapshot, one decision, one check: what the checker refuses is never committed, and what would make a
+//! document too large for a node is refused too.
+
+use crate::addresses::{PoolExhausted, lease};
+use crate::documents::{Ground, documents, programs};
+use crate::missing::Held;
+use crate::model::{Commit, Event, JobRecord, Model, Phase};
+use crate::nodes::Nodes;
+use edgeloom_common::desired::Pool;
+use edgeloom_common::ids::{JobName, NodeId, TaskName};
+use edgeloom_common::topics::DOCUMENT_MAX;
+use edgeloom_common::units::{Bytes, TCP_GOODPUT};
+use edgeloom_sched::plan::{Decision, JobPlan, Unplaced};
+use edgeloom_sched::snapshot::{Running, Snapshot, Waiting};
+use edgeloom_sched::{Profile, check, decide};
+use std::collections::BTreeMap;
+
+/// Share of a link that flows may reserve.
+const LINK_SHARE: f64 = 0.95;
+
+/// What the planner looks at.
+#[derive(Debug)]
+pub(crate) struct Planner<'a> {
+    pub(crate) model: &'a Model,
+    pub(crate) nodes: &'a Nodes,
+    pub(crate) ground: Ground<'a>,
+    pub(crate) profile: Profile,
+    pub(crate) now_ms: u64,
+}
+
+/// A sound decision, ready to be journaled.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) commits: Vec<Commit>,
+    pub(crate) unplaced: Vec<Unplaced>,
+}
+
+/// Why a decision is not committed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PlanError {
+    #[error("the plan breaks a rule: {rules}")]
+    Unsound { rules: String },
+    #[error(transparent)]
+    Pool(#[from] PoolExhausted),
+    #[error("the document of node {node} would have {bytes} bytes, over {DOCUMENT_MAX}; stop a job")]
+    Document { node: NodeId, bytes: usize },
+}
+
+impl Planner<'_> {
+    /// Decides on these waiting jobs.
+    pub(crate) fn outcome(&self, waiting: &[&JobRecord]) -> Result<Outcome, PlanError> {
+        let snapshot = self.snapshot(waiting);
+        let decision: Decision = decide(self.profile, &snapshot);
+        let violations = check(&decision, &snapshot);
+        if !violations.is_empty() {
+            let rules: Vec<String> = violations.iter().map(ToString::to_string).collect();
+            return Err(PlanError::Unsound { rules: rules.join("; ") });
+        }
+        let mut commits = Vec::new();
+        let mut used = self.model.leased();
+        for plan in decision.plans {
+            let record = waiting.iter().find(|record| record.job.name == plan.job).copied();
+            let Some(record) = record.or_else(|| self.model.jobs.get(&plan.job)) else { continue };
+            let addresses = addresses(self.ground.pool, &mut used, record)?;
+            let bytes_predicted = self.bytes_predicted(record, &plan);
+            commits.push(Commit { plan, addresses, bytes_predicted });
+        }
+        self.documents_fit(waiting, &commits)?;
+        Ok(Outcome { commits, unplaced: decision.unplaced })
+    }
+
+    fn snapshot(&self, waiting: &[&JobRecord]) -> Snapshot {
+        Snapshot {
+            now_ms: self.now_ms,
+            seed: self.model.generation,
+            goodput: TCP_GOODPUT,
+            link_share: LINK_SHARE,
+            nodes: self.nodes.schedulable(),
+            links: self.nodes.links(),
+            running: self.running(),
+            waiting: waiting.iter().map(|record| self.waiting(record)).collect(),
+        }
+    }
+
+    /// Jobs that hold resources: a stopping one does until it is gone.
+    fn running(&self) -> Vec<Running> {
+        let holding = self.model.jobs.values().filter(|record| record.phase != Phase::Waiting);
+        holding
+            .filter_map(|record| Some(Running { job: record.job.clone(), plan: record.plan.clone()? }))
+            .collect()
+    }
+
+    fn waiting(&self, record: &JobRecord) -> Waiting {
+        let mut missing_bytes: BTreeMap<TaskName, BTreeMap<NodeId, Bytes>> = BTreeMap::new();
+        for (node, known) in &self.nodes.table {
+            let Some(inventory) = &known.inventory else { continue };
+            let held = Held::new(inventory.store, &inventory.layers);
+            for (task, image) in &record.images {
+                if let Some(layers) = image.layers(&inventory.architecture) {
+                    missing_bytes.entry(task.clone()).or_default().insert(node.clone(), held.missing(layers));
+                }
+            }
+        }
+        Waiting { job: record.job.clone(), since_ms: record.since_ms, missing_bytes }
+    }
+
+    /// What each task's pull fetches, given that tasks before it on the same node have pulled theirs.
+    fn bytes_predicted(&self, record: &JobRecord, plan: &JobPlan) -> BTreeMap<TaskName, u64> {
+        let mut held: BTreeMap<&NodeId, Held> = BTreeMap::new();
+        let mut predicted = BTreeMap::new();
+        for (task, image) in &record.images {
+            let Some(node) = plan.placement.get(task) else { continue };
+            let Some(inventory) = self.nodes.table.get(node).and_then(|known| known.inventory.as_ref())
+            else {
+                continue;
+            };
+            let Some(layers) = image.layers(&inventory.architecture) else { continue };
+            let held = held.entry(node).or_insert_with(|| Held::new(inventory.store, &inventory.layers));
+            predicted.insert(task.clone(), held.missing(layers).0);
+            held.add(layers);
+        }
+        predicted
+    }
+
+    fn documents_fit(&self, waiting: &[&JobRecord], commits: &[Commit]) -> Result<(), PlanError> {
+        let mut after = self.model.clone();
+        for record in waiting {
+            after.jobs.entry(record.job.name.clone()).or_insert_with(|| (*record).clone());
+        }
+        after.apply(Event::Committed { commits: commits.to_vec() });
+        for (node, document) in documents(&after, &self.ground) {
+            let bytes = serde_json::to_vec(&document).map_or(usize::MAX, |text| text.len());
+            // Room for the version, and for old and new entries side by side during a change.
+            if bytes.saturating_mul(2) > DOCUMENT_MAX {
+                return Err(PlanError::Document { node, bytes });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The addresses that the job has, or new ones.
+fn addresses(
+    pool: &Pool,
+    used: &mut std::collections::BTreeSet<std::net::Ipv4Addr>,
+    record: &JobRecord,
+) -> Result<BTreeMap<TaskName, std::net::Ipv4Addr>, PoolExhausted> {
+    if !record.addresses.is_empty() {
+        return Ok(record.addresses.clone());
+    }
+    let names: Vec<TaskName> = programs(&record.job).into_iter().map(|(name, _)| name).collect();
+    let given = lease(pool, used, names.len())?;
+    used.extend(&given);
+    Ok(names.into_iter().zip(given).collect())
+}
+
+/// Why a job found no place, one line.
+pub(crate) fn reason(unplaced: &Unplaced) -> String {
+    let nodes: Vec<String> =
+        unplaced.reasons.iter().map(|reason| format!("{}: {}", reason.node, reason.text)).collect();
+    format!("task {} finds no node ({})", unplaced.task, nodes.join("; "))
+}
+
+/// A job that waits for its first decision.
+pub(crate) fn new_record(
+    job: edgeloom_common::job::Job,
+    images: BTreeMap<TaskName, crate::model::Image>,
+    profile: &str,
+    since_ms: u64,
+) -> JobRecord {
+    JobRecord {
+        profile: job.profile.clone().unwrap_or_else(|| profile.to_owned()),
+        job,
+        phase: Phase::Waiting,
+        since_ms,
+        images,
+        addresses: BTreeMap::new(),
+        plan: None,
+        bytes_predicted: BTreeMap::new(),
+        reason: String::new(),
+    }
+}
+
+/// Names of jobs that wait, the longest wait first.
+pub(crate) fn waiting(model: &Model) -> Vec<JobName> {
+    let mut found: Vec<&JobRecord> =
+        model.jobs.values().filter(|record| record.phase == Phase::Waiting).collect();
+    found.sort_by(|x, y| (x.since_ms, &x.job.name).cmp(&(y.since_ms, &y.job.name)));
+    found.into_iter().map(|record| record.job.name.clone()).collect()
+}

@@ -1,0 +1,116 @@
+//! The materialised state in sled: what the journal adds up to, so that a start need not replay all of it.
+//!
+//! The journal is the truth. The store says which journal sequence it stands for; if that differs, or sled
+//! does not open or panics on what it finds, the store is thrown away and written anew. Nothing else in
+//! this package names sled.
+
+use crate::model::Model;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+const CACHE_BYTES: u64 = 4 * 1024 * 1024;
+const STATE: &[u8] = b"state";
+const SEQUENCE: &[u8] = b"sequence";
+
+/// Why the store does not serve.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// sled refused.
+    #[error("store {path}: {source}")]
+    Sled { path: PathBuf, source: sled::Error },
+    /// sled panicked, which it does on some damaged files.
+    #[error("store {path}: its files are damaged")]
+    Damaged { path: PathBuf },
+    /// The old files cannot be removed.
+    #[error("store {path}: cannot be removed: {source}")]
+    Remove { path: PathBuf, source: std::io::Error },
+    /// The state does not serialise.
+    #[error("state does not serialise: {0}")]
+    Encode(#[from] serde_json::Error),
+}
+
+/// The open store.
+#[derive(Debug)]
+pub(crate) struct Store {
+    path: PathBuf,
+    db: sled::Db,
+}
+
+impl Store {
+    /// Opens the store, throwing away what does not open.
+    pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
+        match open(path) {
+            Ok(db) => Ok(Self { path: path.to_owned(), db }),
+            Err(error) => {
+                tracing::warn!(%error, "the store is rebuilt from the journal");
+                if path.exists() {
+                    std::fs::remove_dir_all(path)
+                        .map_err(|source| StoreError::Remove { path: path.to_owned(), source })?;
+                }
+                Ok(Self { path: path.to_owned(), db: open(path)? })
+            }
+        }
+    }
+
+    /// The state, if it stands for exactly this journal sequence.
+    pub(crate) fn load(&self, sequence: u64) -> Option<Model> {
+        let read = || -> Option<Model> {
+            let found = self.db.get(SEQUENCE).ok()??;
+            if found.as_ref() != sequence.to_be_bytes() {
+                return None;
+            }
+            serde_json::from_slice(&self.db.get(STATE).ok()??).ok()
+        };
+        catch_unwind(AssertUnwindSafe(read)).unwrap_or_default()
+    }
+
+    /// Writes the state as of `sequence`, both or neither.
+    pub(crate) fn save(&self, sequence: u64, model: &Model) -> Result<(), StoreError> {
+        let mut batch = sled::Batch::default();
+        batch.insert(STATE, serde_json::to_vec(model)?);
+        batch.insert(SEQUENCE, &sequence.to_be_bytes()[..]);
+        let write = || self.db.apply_batch(batch).and_then(|()| self.db.flush());
+        match catch_unwind(AssertUnwindSafe(write)) {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(source)) => Err(StoreError::Sled { path: self.path.clone(), source }),
+            Err(_) => Err(StoreError::Damaged { path: self.path.clone() }),
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<sled::Db, StoreError> {
+    let config = || sled::Config::new().path(path).cache_capacity(CACHE_BYTES).flush_every_ms(None).open();
+    match catch_unwind(AssertUnwindSafe(config)) {
+        Ok(Ok(db)) => Ok(db),
+        Ok(Err(source)) => Err(StoreError::Sled { path: path.to_owned(), source }),
+        Err(_) => Err(StoreError::Damaged { path: path.to_owned() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_of_another_sequence_is_not_believed() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("store")).unwrap();
+        let model = Model { epoch: 7, ..Model::default() };
+        store.save(3, &model).unwrap();
+        assert_eq!(store.load(3), Some(model));
+        assert_eq!(store.load(4), None);
+    }
+
+    #[test]
+    fn garbage_in_place_of_the_files_gives_an_empty_store() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("store");
+        Store::open(&path).unwrap().save(3, &Model::default()).unwrap();
+        for entry in std::fs::read_dir(&path).unwrap().map(Result::unwrap) {
+            if entry.path().is_file() {
+                std::fs::write(entry.path(), [0xA5; 777]).unwrap();
+            }
+        }
+        assert_eq!(Store::open(&path).unwrap().load(3), None);
+    }
+}

@@ -1,0 +1,5 @@
+//! The package as a whole: barriers under every interleaving, and a cluster of simulated nodes.
+
+mod barrier;
+mod cluster;
+mod world;

@@ -1,0 +1,199 @@
+//! An owner, its clock and nodes that apply what is published to them.
+
+use crate::missing::{Blob, Layers};
+use crate::model::Image;
+use crate::nodes::NodeMessage;
+use crate::outbox::{Outbox, Publish};
+use crate::owner::{Order, Owner, Ownership};
+use crate::state::State;
+use edgeloom_common::desired::{DesiredState, ImageRef, Pool};
+use edgeloom_common::ids::{NodeId, TaskName};
+use edgeloom_common::report::{
+    Capabilities, ContainerPhase, ContainerState, ImageStore, Inventory, LayerInventory, LinkReport, Links,
+    Observed, Status,
+};
+use edgeloom_common::units::{BitRate, Bytes, MilliCores};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+use tokio::sync::mpsc;
+
+const NODES: [&str; 3] = ["n1", "n2", "n3"];
+
+pub(super) struct World {
+    pub(super) owner: Owner,
+    published: mpsc::Receiver<Publish>,
+    dir: tempfile::TempDir,
+    /// Documents as each node holds them.
+    pub(super) held: BTreeMap<NodeId, DesiredState>,
+    /// Every document in the order of its arrival.
+    pub(super) arrivals: Vec<DesiredState>,
+    pub(super) dead: BTreeSet<NodeId>,
+}
+
+fn owner(dir: &tempfile::TempDir, now_ms: u64) -> (Owner, mpsc::Receiver<Publish>) {
+    let (outgoing, published) = mpsc::channel(64);
+    let settings = Ownership {
+        cluster: "home".parse().unwrap(),
+        pool: Pool {
+            network: Ipv4Addr::new(10, 77, 0, 0),
+            prefix_len: 16,
+            gateway: Ipv4Addr::new(10, 77, 0, 1),
+        },
+        profile: edgeloom_sched::profile("edgeloom").unwrap(),
+    };
+    let state = State::open(dir.path()).unwrap();
+    (Owner::new(settings, state, Outbox::new(outgoing), now_ms), published)
+}
+
+impl World {
+    /// Three nodes in a triangle of 20 Mbit/s, all ready.
+    pub(super) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let (owner, published) = owner(&dir, 1_000);
+        let mut world = Self {
+            owner,
+            published,
+            dir,
+            held: BTreeMap::new(),
+            arrivals: Vec::new(),
+            dead: BTreeSet::new(),
+        };
+        world.connect();
+        world.settle();
+        world.arrivals.clear();
+        world
+    }
+
+    /// A controller that starts again on the same directory; nodes keep what they hold.
+    pub(super) fn restart(self) -> Self {
+        let Self { owner: old, dir, held, dead, .. } = self;
+        let now_ms = old.now_ms;
+        drop(old);
+        let (owner, published) = owner(&dir, now_ms);
+        Self { owner, published, dir, held, arrivals: Vec::new(), dead }
+    }
+
+    pub(super) fn connect(&mut self) {
+        for name in NODES {
+            let node: NodeId = name.parse().unwrap();
+            self.owner.observe(&node, NodeMessage::Status(Status::new(true, 1)));
+            self.owner.observe(&node, NodeMessage::Inventory(inventory()));
+            self.owner.observe(&node, NodeMessage::Links(links(name)));
+        }
+    }
+
+    /// Takes what was published; living nodes apply it and confirm. False: nothing came.
+    pub(super) fn turn(&mut self) -> bool {
+        let mut came = false;
+        while let Ok(message) = self.published.try_recv() {
+            let document: DesiredState = serde_json::from_slice(&message.payload).unwrap();
+            came = true;
+            self.arrivals.push(document.clone());
+            if self.dead.contains(&document.node) {
+                continue;
+            }
+            let held = self.held.get(&document.node).map(DesiredState::version).unwrap_or_default();
+            assert!(
+                document.version() >= held,
+                "an agent would refuse {:?} below {held:?}",
+                document.version()
+            );
+            self.held.insert(document.node.clone(), document);
+        }
+        let confirm: Vec<Observed> = self.held.values().map(observed).collect();
+        for (node, observed) in self.held.keys().cloned().collect::<Vec<_>>().into_iter().zip(confirm) {
+            if came && !self.dead.contains(&node) {
+                self.owner.observe(&node, NodeMessage::Observed(observed));
+            }
+        }
+        came
+    }
+
+    pub(super) fn settle(&mut self) {
+        for _ in 0..30 {
+            if !self.turn() {
+                return;
+            }
+        }
+        panic!("documents go out without end");
+    }
+
+    pub(super) fn pass(&mut self, ms: u64) {
+        self.owner.now_ms += ms;
+        self.owner.tick();
+    }
+}
+
+fn inventory() -> Inventory {
+    Inventory {
+        schema: 1,
+        cluster: "home".parse().unwrap(),
+        architecture: "x86_64".to_owned(),
+        cpu: MilliCores(1_000),
+        core_speed: 1.0,
+        memory: Bytes(1 << 30),
+        disk: Bytes(1 << 34),
+        labels: BTreeMap::new(),
+        capabilities: Capabilities { htb: true, nft_maps: true, ip_forward: true, ..Capabilities::default() },
+        store: ImageStore::Graphdriver,
+        layers: LayerInventory::default(),
+    }
+}
+
+fn links(own: &str) -> Links {
+    let link = |peer: &&str| LinkReport {
+        neighbour: peer.parse().unwrap(),
+        interface: "eth0".to_owned(),
+        address: Ipv4Addr::new(10, 61, 0, own.as_bytes()[1]),
+        capacity_declared: Some(BitRate(20_000_000)),
+        capacity_measured: None,
+        rtt_min_us: None,
+        rtt_median_us: None,
+        loss_permille: 0,
+        up: true,
+    };
+    Links { schema: 1, links: NODES.iter().filter(|peer| **peer != own).map(link).collect() }
+}
+
+fn observed(document: &DesiredState) -> Observed {
+    let container = |spec: &edgeloom_common::desired::ContainerSpec| ContainerState {
+        job: spec.job.clone(),
+        task: spec.task.clone(),
+        spec_hash: spec.spec_hash.clone(),
+        container_id: "c".to_owned(),
+        phase: ContainerPhase::Running,
+        restarts: 0,
+        detail: String::new(),
+    };
+    Observed {
+        schema: 1,
+        version: document.version(),
+        network_applied: true,
+        converged: true,
+        containers: document.containers.iter().map(container).collect(),
+        pulls: Vec::new(),
+        problems: Vec::new(),
+    }
+}
+
+/// A source container on n1 and two tasks, the second on n3 and too large to share a node.
+pub(super) fn order(name: &str) -> Order {
+    let text = format!(
+        "kind: Job\nname: {name}\nsource: {{ node: n1, item: 10KB, image: r/app:1, resources: {{ cpu: 100m, memory: 16MiB }} }}\n\
+         tasks:\n  detect:\n    image: r/app:1\n    resources: {{ cpu: 100m, memory: 16MiB }}\n    work: 10ms\n    inputs: [source]\n    outputs: {{ track: 10KB }}\n    constraints: [\"node.name == n2\"]\n  \
+         track:\n    image: r/app:1\n    resources: {{ cpu: 100m, memory: 16MiB }}\n    work: 10ms\n    inputs: [detect]\n    constraints: [\"node.name == n3\"]\n"
+    );
+    let job = edgeloom_common::job::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let layers = Layers {
+        config: Blob { digest: "sha256:c".to_owned(), size: Bytes(5) },
+        layers: vec![Blob { digest: "sha256:l".to_owned(), size: Bytes(100) }],
+        diff_ids: vec!["sha256:d".to_owned()],
+    };
+    let image = Image {
+        reference: ImageRef { repository: "r/app".into(), digest: "sha256:m".into(), name: "r/app:1".into() },
+        platforms: BTreeMap::from([("amd64".to_owned(), layers)]),
+    };
+    let tasks = crate::documents::programs(&job).into_iter().map(|(task, _)| task);
+    let images: BTreeMap<TaskName, Image> = tasks.map(|task| (task, image.clone())).collect();
+    Order { job, images }
+}

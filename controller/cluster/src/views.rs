@@ -1,0 +1,163 @@
+//! What users are told of jobs and nodes: what was given beside what is measured.
+
+use crate::documents::{flow_key, image_of};
+use crate::model::{JobRecord, Model, Phase};
+use crate::nodes::{NodeRecord, Nodes};
+use edgeloom_common::ids::{NodeId, TaskName};
+use edgeloom_common::report::{ContainerPhase, ContainerState, FlowRate, Inventory, LinkReport};
+use edgeloom_common::view::{FlowView, JobState, JobView, LinkView, NodeView, PredictionView, TaskView};
+use edgeloom_sched::plan::{FlowPlan, JobPlan};
+use std::collections::BTreeSet;
+
+/// One job as users see it.
+pub(crate) fn job(model: &Model, nodes: &Nodes, record: &JobRecord) -> JobView {
+    let tasks = record.plan.as_ref().map(|plan| tasks(nodes, record, plan)).unwrap_or_default();
+    let flows = record.plan.iter().flat_map(|plan| {
+        plan.flows.iter().map(|flow| flow_view(model, nodes, (record, plan), flow)).collect::<Vec<_>>()
+    });
+    let running = !tasks.is_empty() && tasks.iter().all(|task| task.phase == "running");
+    let state = match record.phase {
+        Phase::Waiting => JobState::Waiting,
+        Phase::Stopping => JobState::Stopping,
+        Phase::Committed if running => JobState::Running,
+        Phase::Committed => JobState::Starting,
+    };
+    JobView {
+        name: record.job.name.clone(),
+        state,
+        profile: record.profile.clone(),
+        reason: record.reason.clone(),
+        prediction: record.plan.as_ref().map(|plan| PredictionView {
+            items_per_s_predicted: plan.prediction.items_per_s,
+            bound: plan.prediction.bound,
+            bound_by: plan.prediction.bound_by.clone(),
+        }),
+        flows: flows.collect(),
+        tasks,
+    }
+}
+
+fn tasks(nodes: &Nodes, record: &JobRecord, plan: &JobPlan) -> Vec<TaskView> {
+    let mut pulled: BTreeSet<(NodeId, String)> = BTreeSet::new();
+    let mut views = Vec::new();
+    for task in record.images.keys() {
+        let (Some(node), Some(image)) = (plan.placement.get(task), image_of(record, task)) else { continue };
+        let known = nodes.table.get(node);
+        let first = pulled.insert((node.clone(), image.name.clone()));
+        let fetched = known.filter(|_| first).map_or(0, |known| bytes_fetched(known, &image.name));
+        let container = known.and_then(|known| container(known, record, task));
+        views.push(TaskView {
+            name: task.clone(),
+            node: node.clone(),
+            image: image.name.clone(),
+            address: record.addresses.get(task).copied(),
+            container: container.map(|it| it.container_id.clone()).unwrap_or_default(),
+            phase: container.map_or("planned", |it| phase(it.phase)).to_owned(),
+            detail: container.map(|it| it.detail.clone()).unwrap_or_default(),
+            restarts: container.map_or(0, |it| it.restarts),
+            bytes_predicted: record.bytes_predicted.get(task).copied().unwrap_or(0),
+            bytes_fetched: fetched,
+        });
+    }
+    views
+}
+
+fn bytes_fetched(known: &NodeRecord, image: &str) -> u64 {
+    let pulls = known.observed.iter().flat_map(|observed| &observed.pulls);
+    pulls.filter(|pull| pull.image == image).map(|pull| pull.bytes_fetched.0).max().unwrap_or(0)
+}
+
+fn container<'a>(known: &'a NodeRecord, record: &JobRecord, task: &TaskName) -> Option<&'a ContainerState> {
+    let containers = &known.observed.as_ref()?.containers;
+    containers.iter().find(|state| state.job == record.job.name && state.task == *task)
+}
+
+fn phase(phase: ContainerPhase) -> &'static str {
+    match phase {
+        ContainerPhase::Waiting => "waiting",
+        ContainerPhase::Pulling => "pulling",
+        ContainerPhase::Creating => "creating",
+        ContainerPhase::Running => "running",
+        ContainerPhase::Exited => "exited",
+        ContainerPhase::Failed => "failed",
+    }
+}
+
+fn flow_view(model: &Model, nodes: &Nodes, job: (&JobRecord, &JobPlan), flow: &FlowPlan) -> FlowView {
+    let measured = flow.path.first().and_then(|first| measured(nodes, first, flow));
+    FlowView {
+        from: flow.id.from.clone(),
+        to: flow.id.to.clone(),
+        path: flow.path.clone(),
+        bytes_per_item: flow.volume.0,
+        key: flow_key(model, job.0, job.1, flow),
+        rate_given_bps: flow.rate.0,
+        rate_measured_bps: measured.map(|rate| rate.rate.0),
+        backlog_bytes: measured.map_or(0, |rate| rate.backlog.0),
+    }
+}
+
+fn measured<'a>(nodes: &'a Nodes, first: &NodeId, flow: &FlowPlan) -> Option<&'a FlowRate> {
+    let report = nodes.table.get(first)?.report.as_ref()?;
+    report.flows.iter().find(|rate| rate.id == flow.id)
+}
+
+/// One node as users see it.
+pub(crate) fn node(model: &Model, name: &NodeId, known: &NodeRecord) -> NodeView {
+    let inventory = known.inventory.as_ref();
+    let count = |of: fn(&Inventory) -> u64| inventory.map_or(0, of);
+    let report = known.report.as_ref();
+    let sent = model.version(name);
+    let observed = known.observed.as_ref();
+    let version = observed.map(|observed| observed.version).unwrap_or_default();
+    let (cpu_requested_millicores, memory_requested_bytes) = requested(model, name);
+    let capabilities = inventory.iter().flat_map(|inventory| &inventory.capabilities.problems);
+    NodeView {
+        name: name.clone(),
+        online: known.online,
+        ready: known.ready(),
+        architecture: inventory.map(|it| it.architecture.clone()).unwrap_or_default(),
+        cpu_capacity_millicores: inventory.map_or(0, |it| it.cpu.0),
+        cpu_requested_millicores,
+        cpu_used_millicores: report.map_or(0, |it| it.cpu_used.0),
+        core_speed: inventory.map_or(0.0, |it| it.core_speed),
+        memory_capacity_bytes: count(|it| it.memory.0),
+        memory_requested_bytes,
+        memory_used_bytes: report.map_or(0, |it| it.memory_used.0),
+        disk_capacity_bytes: count(|it| it.disk.0),
+        disk_used_bytes: report.map_or(0, |it| it.disk_used.0),
+        labels: inventory.map(|it| it.labels.clone()).unwrap_or_default(),
+        docker_version: inventory.map(|it| it.capabilities.docker_version.clone()).unwrap_or_default(),
+        layers_held: inventory.map_or(0, |it| it.layers.chain_ids.len().max(it.layers.known_digests.len())),
+        version_sent: (sent.epoch, sent.generation),
+        version_observed: (version.epoch, version.generation),
+        converged: observed.is_some_and(|observed| observed.converged && observed.version == sent),
+        links: known.links.iter().flat_map(|it| &it.links).map(|it| link(model, name, it)).collect(),
+        problems: capabilities.chain(observed.iter().flat_map(|it| &it.problems)).cloned().collect(),
+    }
+}
+
+fn requested(model: &Model, node: &NodeId) -> (u32, u64) {
+    let containers = || model.published.get(node).into_iter().flat_map(|document| &document.containers);
+    (containers().map(|spec| spec.cpu.0).sum(), containers().map(|spec| spec.memory.0).sum())
+}
+
+fn link(model: &Model, node: &NodeId, link: &LinkReport) -> LinkView {
+    let crosses =
+        |flow: &&FlowPlan| flow.path.windows(2).any(|hop| hop[0] == *node && hop[1] == link.neighbour);
+    LinkView {
+        neighbour: link.neighbour.clone(),
+        up: link.up,
+        capacity_declared_bps: link.capacity_declared.map(|rate| rate.0),
+        capacity_measured_bps: link.capacity_measured.map(|rate| rate.0),
+        rate_reserved_bps: model
+            .committed()
+            .flat_map(|(_, plan)| &plan.flows)
+            .filter(crosses)
+            .map(|flow| flow.rate.0)
+            .sum(),
+        rtt_min_us: link.rtt_min_us,
+        rtt_median_us: link.rtt_median_us,
+        loss_permille: link.loss_permille,
+    }
+}

@@ -1,0 +1,8 @@
+//! Solvers over plain numbers: they know no job and no node.
+//!
+//! `congestion` routes demands so that the fullest pool is as empty as can be (maximum concurrent flow on
+//! single paths), `bound` says how far from the best that is; `max_min` hands out capacity fairly.
+
+pub(crate) mod bound;
+pub(crate) mod congestion;
+pub(crate) mod max_min;

@@ -1,0 +1,102 @@
+//! Streaming jobs: where each task runs, which path each flow takes and at what rate.
+//!
+//! Paper: "ENTS: An Edge-native Task Scheduling System for Collaborative Edge Computing" (2022), sections
+//! III (model), IV (Algorithms 1 and 2) and V (Algorithm 3). In: a waiting job, the world and what others
+//! hold. Out: a plan with its reasons, or the task that found no node. Nothing is ever half placed.
+//!
+//! | symbol | here |
+//! |---|---|
+//! | `PS_j` | `Node::speed`, reference-core seconds a second |
+//! | `C_i` | `Vertex::work_s`, reference-core seconds an item |
+//! | `D_ij`, `V_i` | `Edge::volume` in bytes; `wire_bits` an item on the wire |
+//! | `B_l` | `World::capacity`, one pool a link direction |
+//! | `R_avail`, `R_req` | `Ledger::free`, `Vertex::need` |
+//! | `TH` | congestion: wire seconds an item of the fullest pool |
+//! | `m_ik` | shares of a demand on a path, `opt::congestion` |
+//! | `Q_wait`, `Q_run` | `Snapshot::waiting`, `Snapshot::running` |
+//!
+//! Departures: a request that equals what is free fits; Eq. 15 is used with `B_l`, without which its units
+//! do not fit; co-located tasks share the processor, as in the paper's example and unlike Eq. 2.
+
+mod allocation;
+mod baseline;
+mod bench;
+mod elastic;
+mod jrba;
+mod moves;
+mod online;
+mod params;
+mod predict;
+mod search;
+mod share;
+
+pub use bench::{JrbaSize, jrba_congestion};
+pub(crate) use online::{Outcome, Strategy, decide_one, rebalance, whole_bits};
+use params::NO_LIMIT_ITEMS_PER_S;
+
+use crate::filter::{Fit, refusal};
+use crate::job_graph::{Edge, JobGraph};
+use crate::ledger::Ledger;
+use crate::world::World;
+
+/// One job before the world as others leave it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Case<'a> {
+    pub(crate) world: &'a World<'a>,
+    pub(crate) graph: &'a JobGraph<'a>,
+    pub(crate) ledger: &'a Ledger,
+}
+
+/// A task that found no node: per node, why not.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Stuck {
+    pub(crate) vertex: usize,
+    pub(crate) refusals: Vec<String>,
+}
+
+/// A node for each vertex, and how it was come by.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Placed {
+    pub(crate) nodes: Vec<usize>,
+    pub(crate) reasons: Vec<String>,
+}
+
+/// An edge between nodes, with its path as arcs and its rate.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Routed {
+    pub(crate) edge: Edge,
+    pub(crate) path: Vec<usize>,
+    /// Wire bits a second.
+    pub(crate) rate: f64,
+}
+
+impl Case<'_> {
+    /// Bits on the wire an item; a flow without bytes counts as one byte, so that it gets a rate.
+    pub(crate) fn wire_bits(&self, edge: &Edge) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "bytes an item stay far below 2^52")]
+        let bytes = edge.volume.0.max(1) as f64;
+        bytes * 8.0 / self.world.goodput
+    }
+
+    /// Edges whose ends are on different nodes.
+    pub(crate) fn flows(&self, nodes: &[usize]) -> Vec<Edge> {
+        let apart = |edge: &&Edge| nodes[edge.from] != nodes[edge.to];
+        self.graph.edges.iter().filter(apart).copied().collect()
+    }
+
+    /// Why each node is refused for a vertex; none where it is not.
+    pub(crate) fn refusals(&self, vertex: usize, ledger: &Ledger, fit: Fit) -> Vec<Option<String>> {
+        let wanted = &self.graph.vertices[vertex];
+        let one = |node: usize| {
+            if let Some(fixed) = self.graph.fixed(vertex)
+                && fixed != self.world.name(node)
+            {
+                let known = self.world.index(fixed).is_some();
+                let rest = if known { "" } else { ", which is no node of the cluster" };
+                return Some(format!("the job's source is on {fixed}{rest}"));
+            }
+            refusal(self.world.nodes[node], &ledger.free[node], wanted, fit)
+        };
+        (0..self.world.nodes.len()).map(one).collect()
+    }
+}

@@ -1,0 +1,159 @@
+//! Laws that every profile keeps, over small random clusters and jobs.
+
+mod worlds;
+
+use edgeloom_common::job::{Attribute, Constraint, Job};
+use edgeloom_sched::snapshot::{Duplex, Link, Node, Running, Snapshot};
+use edgeloom_sched::{check, decide, profile, profile_names};
+use proptest::prelude::*;
+use worlds::{edge, job, link, node, snapshot, source, task};
+
+fn name(at: usize) -> String {
+    format!("n{at}")
+}
+
+/// A ready node mostly; some are offline or cannot shape flows.
+fn any_node(at: usize) -> impl Strategy<Value = Node> {
+    let parts = (1u32..9, 1u32..4, 1u64..17, 0u8..10, 0u8..10, any::<bool>());
+    parts.prop_map(move |(cores, speed, memory, ready, shapes, gpu)| {
+        let mut node = node(&name(at), cores * 500, f64::from(speed) * 0.5, memory * 100_000_000);
+        node.ready = ready > 0;
+        node.shapes_flows = shapes > 0;
+        node.labels.insert("gpu".to_owned(), gpu.to_string());
+        node
+    })
+}
+
+fn any_links(nodes: usize) -> impl Strategy<Value = Vec<Link>> {
+    let one = (0..nodes, 0..nodes, 1u64..40, any::<bool>());
+    proptest::collection::vec(one, nodes..nodes * 3).prop_map(|drawn| {
+        let mut links: Vec<Link> = Vec::new();
+        for (x, y, rate, half) in drawn.into_iter().filter(|(x, y, ..)| x != y) {
+            let mut new = link(&name(x.min(y)), &name(x.max(y)), rate * 500_000);
+            new.duplex = if half { Duplex::Half } else { Duplex::Full };
+            if links.iter().all(|old| (&old.a, &old.b) != (&new.a, &new.b)) {
+                links.push(new);
+            }
+        }
+        links
+    })
+}
+
+/// Up to six tasks; an edge joins only an earlier task to a later one, so there is no cycle.
+fn any_job(at: usize, nodes: usize) -> impl Strategy<Value = Job> {
+    let tasks = proptest::collection::vec((0u32..6, 1u64..8, 0u64..60, 0u8..12), 1..7);
+    let edges = proptest::collection::vec((0usize..6, 0usize..6, 0u64..200_000), 0..9);
+    (tasks, edges, 0..nodes + 1, 0u64..300_000, 0u8..3).prop_map(
+        move |(tasks, edges, at_node, item, rate)| {
+            let names: Vec<String> = (0..tasks.len()).map(|task| format!("t{task}")).collect();
+            let made = tasks.iter().map(|(cpu, memory, work, gpu)| {
+                let mut task = task(cpu * 100, memory * 50_000_000, *work);
+                if *gpu == 0 {
+                    let attribute = Attribute::Label("gpu".to_owned());
+                    task.constraints.push(Constraint { attribute, equal: true, value: "true".to_owned() });
+                }
+                task
+            });
+            let mut job = job(&format!("job{at}"), names.iter().map(String::as_str).zip(made).collect());
+            for (x, y, bytes) in edges.into_iter().filter(|(x, y, _)| x < y && *y < names.len()) {
+                edge(&mut job, &names[x], &names[y], bytes);
+            }
+            if rate > 0 {
+                job.source = Some(source(&name(at_node), item));
+                edge(&mut job, "source", "t0", item);
+                job.source.as_mut().unwrap().rate_per_s = (rate > 1).then_some(7.5);
+            }
+            job
+        },
+    )
+}
+
+fn any_snapshot() -> impl Strategy<Value = Snapshot> {
+    (2usize..7, 1usize..5).prop_flat_map(|(nodes, jobs)| {
+        let all_nodes: Vec<_> = (0..nodes).map(any_node).collect();
+        let all_jobs: Vec<_> = (0..jobs).map(|at| any_job(at, nodes)).collect();
+        (all_nodes, any_links(nodes), all_jobs).prop_map(|(nodes, links, jobs)| {
+            let mut world = snapshot(nodes, links, jobs);
+            world.goodput = 0.95;
+            world.link_share = 0.9;
+            world
+        })
+    })
+}
+
+/// The snapshot after the decision: placed jobs run, the others are gone.
+fn committed(world: &Snapshot, decision: &edgeloom_sched::plan::Decision) -> Snapshot {
+    let mut after = world.clone();
+    for plan in &decision.plans {
+        let waiting = world.waiting.iter().map(|waiting| &waiting.job);
+        let mut all = waiting.chain(world.running.iter().map(|running| &running.job));
+        let job = all.find(|job| job.name == plan.job).unwrap().clone();
+        after.running.retain(|running| running.job.name != plan.job);
+        after.running.push(Running { job, plan: plan.clone() });
+    }
+    after.waiting.clear();
+    after
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_decision_passes_the_checker_and_leaves_no_job_out(world in any_snapshot()) {
+        for name in profile_names() {
+            let decision = decide(profile(name).unwrap(), &world);
+            prop_assert_eq!(check(&decision, &world), vec![], "{}", name);
+            for waiting in &world.waiting {
+                let planned = decision.plans.iter().filter(|plan| plan.job == waiting.job.name).count();
+                let left = decision.unplaced.iter().filter(|left| left.job == waiting.job.name).count();
+                prop_assert_eq!(planned + left, 1, "{}: {}", name, &waiting.job.name);
+            }
+        }
+    }
+
+    #[test]
+    fn jobs_that_come_one_by_one_pass_the_checker_too(world in any_snapshot()) {
+        for name in profile_names() {
+            let mut now = Snapshot { waiting: Vec::new(), ..world.clone() };
+            for waiting in &world.waiting {
+                now.waiting = vec![waiting.clone()];
+                let decision = decide(profile(name).unwrap(), &now);
+                prop_assert_eq!(check(&decision, &now), vec![], "{}", name);
+                now = committed(&now, &decision);
+            }
+            now.waiting.clear();
+            now.running.pop();
+            let left = decide(profile(name).unwrap(), &now);
+            prop_assert_eq!(check(&left, &now), vec![], "{}", name);
+            for running in &now.running {
+                prop_assert!(running.plan.prediction.items_per_s > 0.0);
+            }
+        }
+    }
+
+    #[test]
+    fn the_order_of_the_lists_does_not_matter(world in any_snapshot(), turn in 0usize..5) {
+        let mut turned = world.clone();
+        turned.nodes.reverse();
+        let links = turned.links.len().max(1);
+        turned.links.rotate_left(turn % links);
+        turned.waiting.reverse();
+        for name in profile_names() {
+            let chosen = profile(name).unwrap();
+            let (once, again) = (decide(chosen, &world), decide(chosen, &turned));
+            prop_assert_eq!(format!("{once:?}"), format!("{again:?}"), "{}", name);
+        }
+    }
+
+    #[test]
+    fn an_unplaced_job_has_a_reason_for_every_node(world in any_snapshot()) {
+        for name in profile_names() {
+            for left in decide(profile(name).unwrap(), &world).unplaced {
+                let named: Vec<_> = left.reasons.iter().map(|reason| &reason.node).collect();
+                let all: Vec<_> = world.nodes.iter().map(|node| &node.id).collect();
+                prop_assert_eq!(named, all, "{}", name);
+                prop_assert!(left.reasons.iter().all(|reason| !reason.text.is_empty()));
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What each profile does with small, telling clusters.
+
+mod worlds;
+
+use edgeloom_common::job::Job;
+use edgeloom_common::units::{BitRate, Bytes};
+use edgeloom_common::view::Bound;
+use edgeloom_sched::plan::Decision;
+use edgeloom_sched::snapshot::{Running, Snapshot};
+use edgeloom_sched::{check, decide, profile};
+use worlds::{edge, job, link, node, ring, snapshot, source, task, ten_modules};
+
+const MB: u64 = 1_000_000;
+
+fn sound(name: &str, snapshot: &Snapshot) -> Decision {
+    let decision = decide(profile(name).unwrap(), snapshot);
+    assert_eq!(check(&decision, snapshot), vec![], "{name}");
+    decision
+}
+
+/// A source on n1 and one task that only fits n2: 1 MB an item over the link.
+fn remote(name: &str) -> Job {
+    let mut job = job(name, vec![("work", task(100, 100 * MB, 0))]);
+    job.source = Some(source("n1", MB));
+    edge(&mut job, "source", "work", MB);
+    job
+}
+
+/// n1 has no room, n2 has; 8 Mbit/s between them: one item a second.
+fn pair(jobs: Vec<Job>) -> Snapshot {
+    snapshot(
+        vec![node("n1", 1000, 1.0, MB), node("n2", 1000, 1.0, 1000 * MB)],
+        vec![link("n1", "n2", 8 * MB)],
+        jobs,
+    )
+}
+
+#[test]
+fn a_newcomer_on_a_full_link_gets_half_and_the_running_job_is_told() {
+    let mut now = pair(vec![remote("first")]);
+    let first = sound("edgeloom", &now).plans.remove(0);
+    assert_eq!(first.flows[0].rate, BitRate(8 * MB));
+    now.running = vec![Running { job: remote("first"), plan: first }];
+    now.waiting[0].job = remote("second");
+    let shared = sound("edgeloom", &now);
+    let rates: Vec<_> = shared.plans.iter().map(|plan| (plan.job.as_str(), plan.flows[0].rate.0)).collect();
+    assert_eq!(rates, [("first", 4 * MB), ("second", 4 * MB)]);
+    assert!(shared.plans.iter().all(|plan| (plan.prediction.items_per_s - 0.5).abs() < 1e-6));
+    let waits = sound("otfs", &now);
+    assert_eq!((waits.plans.len(), waits.unplaced[0].never), (0, false));
+}
+
+#[test]
+fn what_a_departed_job_leaves_goes_to_the_others_once() {
+    let mut now = pair(vec![remote("first"), remote("second")]);
+    let both = sound("edgeloom", &now);
+    now.waiting.clear();
+    now.running = vec![Running { job: remote("second"), plan: both.plans[1].clone() }];
+    let raised = sound("edgeloom", &now);
+    assert_eq!(raised.plans[0].flows[0].rate, BitRate(8 * MB));
+    now.running[0].plan = raised.plans[0].clone();
+    assert_eq!(sound("edgeloom", &now), Decision::default());
+}
+
+#[test]
+fn a_cpu_limit_bounds_the_prediction_and_the_link_keeps_its_rest_for_bursts() {
+    let mut limited = remote("limited");
+    let work = limited.tasks.get_mut(&"work".parse().unwrap()).unwrap();
+    work.work = Some("400ms".parse().unwrap());
+    let plan = sound("edgeloom", &pair(vec![limited])).plans.remove(0);
+    assert!((plan.prediction.items_per_s - 0.25).abs() < 1e-9, "{:?}", plan.prediction);
+    assert_eq!((plan.prediction.bound, plan.prediction.bound_by.as_str()), (Bound::Compute, "work on n2"));
+    assert_eq!(plan.flows[0].rate, BitRate(8 * MB));
+}
+
+#[test]
+fn a_node_that_cannot_shape_hosts_tasks_but_passes_nothing_on() {
+    let mut world = pair(vec![remote("job")]);
+    world.nodes.push(node("n3", 1000, 1.0, MB));
+    world.links = vec![link("n1", "n3", 8 * MB), link("n2", "n3", 8 * MB)];
+    assert_eq!(sound("edgeloom", &world).plans[0].flows[0].path.len(), 3);
+    world.nodes[1].shapes_flows = false;
+    assert_eq!(sound("edgeloom", &world).plans.len(), 1, "the last node of a path sends nothing");
+    world.nodes[2].shapes_flows = false;
+    let left = sound("edgeloom", &world).unplaced.remove(0);
+    assert_eq!(left.reasons[1].text, "no path from n1");
+}
+
+#[test]
+fn equal_nodes_are_told_apart_by_image_bytes_then_by_name() {
+    let nodes = || vec![node("n1", 1000, 1.0, MB * 500), node("n2", 1000, 1.0, MB * 500)];
+    let alone = || job("alone", vec![("work", task(100, 100 * MB, 10))]);
+    let mut world = snapshot(nodes(), vec![link("n1", "n2", MB)], vec![alone()]);
+    let placed =
+        |world: &Snapshot| sound("edgeloom", world).plans[0].placement[&"work".parse().unwrap()].to_string();
+    assert_eq!(placed(&world), "n1");
+    let bytes = [("n1".parse().unwrap(), Bytes(7)), ("n2".parse().unwrap(), Bytes(0))];
+    world.waiting[0].missing_bytes.insert("work".parse().unwrap(), bytes.into_iter().collect());
+    assert_eq!(placed(&world), "n2");
+}
+
+#[test]
+fn a_job_that_fits_nowhere_says_why_and_that_waiting_is_vain() {
+    let huge = job("huge", vec![("work", task(100, 2000 * MB, 0))]);
+    let left = sound("edgeloom", &pair(vec![huge])).unplaced.remove(0);
+    let texts: Vec<&str> = left.reasons.iter().map(|reason| reason.text.as_str()).collect();
+    assert_eq!(texts, ["memory 2 GB requested, 1 MB unused", "memory 2 GB requested, 1 GB unused"]);
+    assert!(left.never);
+    let mut lost = remote("lost");
+    lost.source.as_mut().unwrap().node = "n9".parse().unwrap();
+    let left = sound("edgeloom", &pair(vec![lost])).unplaced.remove(0);
+    assert_eq!((left.task.as_str(), left.never), ("source", true));
+}
+
+#[test]
+fn ten_modules_spread_and_the_search_is_never_behind_algorithm_1() {
+    for size in [4, 12] {
+        let (nodes, links) = ring(size);
+        let world = snapshot(nodes, links, vec![ten_modules("ten", "n001")]);
+        let items = |name: &str| sound(name, &world).plans[0].prediction.items_per_s;
+        assert!(items("edgeloom") >= items("otfs") * (1.0 - 1e-6), "{} nodes", size);
+        assert!(items("edgeloom") >= items("lr") * (1.0 - 1e-6), "{} nodes", size);
+    }
+}

@@ -1,0 +1,66 @@
+//! Random clusters: connected, mean degree 3, four kinds of nodes in equal parts.
+//!
+//! The paper does not state its virtual nodes' sizes; memory 1, 4, 8, 16 GB and speeds 8, 16, 48, 80 are
+//! assumed.
+
+use edgeloom_common::ids::NodeId;
+use edgeloom_common::units::{BitRate, Bytes, MilliCores};
+use edgeloom_sched::snapshot::{Duplex, Link, Node};
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Settings;
+use crate::random::Draw;
+
+/// Memory in bytes, cores, and work units a second of all cores.
+const KINDS: [(u64, u32, f64); 4] =
+    [(1_000_000_000, 1, 8.0), (4_000_000_000, 6, 16.0), (8_000_000_000, 6, 48.0), (16_000_000_000, 8, 80.0)];
+/// Deviation of the bandwidth over its mean.
+const DEVIATION: f64 = 0.3;
+/// The least bandwidth over the mean: a normal draw may be negative.
+const LEAST: f64 = 0.1;
+
+/// The name of a node.
+pub(super) fn name(at: usize) -> NodeId {
+    format!("node-{at:04}").parse().expect("letters, a hyphen and digits make a name")
+}
+
+/// Nodes and half-duplex links.
+pub(super) fn cluster(settings: &Settings, draw: &mut Draw) -> (Vec<Node>, Vec<Link>) {
+    let nodes = (0..settings.nodes).map(node).collect();
+    let mut pairs: BTreeSet<(usize, usize)> = (1..settings.nodes).map(|at| (draw.below(at), at)).collect();
+    let complete = settings.nodes * (settings.nodes - 1) / 2;
+    let wanted = (settings.nodes * 3 / 2).min(complete);
+    while pairs.len() < wanted {
+        let (x, y) = (draw.below(settings.nodes), draw.below(settings.nodes));
+        if x != y {
+            pairs.insert((x.min(y), x.max(y)));
+        }
+    }
+    let links = pairs.into_iter().map(|pair| link(settings, pair, draw)).collect();
+    (nodes, links)
+}
+
+fn node(at: usize) -> Node {
+    let (memory, cores, speed) = KINDS[at % KINDS.len()];
+    Node {
+        id: name(at),
+        ready: true,
+        labels: BTreeMap::new(),
+        cpu: MilliCores(cores * 1000),
+        core_speed: speed / f64::from(cores),
+        memory: Bytes(memory),
+        disk: Bytes(u64::from(u32::MAX)),
+        shapes_flows: true,
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "bandwidths are positive and small"
+)]
+fn link(settings: &Settings, (a, b): (usize, usize), draw: &mut Draw) -> Link {
+    let drawn = draw.normal(settings.link_bps, DEVIATION * settings.link_bps);
+    let rate = BitRate(drawn.max(LEAST * settings.link_bps) as u64);
+    Link { a: name(a), b: name(b), a_to_b: rate, b_to_a: rate, duplex: Duplex::Half }
+}

@@ -1,0 +1,50 @@
+//! Reading a posted document: bounded in bytes and time, and never cut off before the answer.
+
+use super::error::ApiError;
+use axum::body::Body;
+use http_body_util::BodyExt;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// The largest document, in bytes.
+pub(super) const BODY_MAX: usize = 1024 * 1024;
+
+/// What is read and thrown away of a body that is too large, so that the client, still sending, gets to
+/// read the refusal instead of a reset connection.
+const DISCARD_MAX: usize = 64 * 1024 * 1024;
+
+/// The longest a client may take to send its document.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The whole body as text, or the reason against it.
+pub(super) async fn text(body: Body) -> Result<Vec<u8>, ApiError> {
+    let bytes = timeout(BODY_TIMEOUT, read(body))
+        .await
+        .map_err(|_| ApiError::BodyTimeout { seconds: BODY_TIMEOUT.as_secs() })??;
+    if let Err(error) = std::str::from_utf8(&bytes) {
+        return Err(ApiError::BodyNotText { position: error.valid_up_to() });
+    }
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err(ApiError::BodyEmpty);
+    }
+    Ok(bytes)
+}
+
+async fn read(mut body: Body) -> Result<Vec<u8>, ApiError> {
+    let mut bytes = Vec::new();
+    let mut total = 0_usize;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| ApiError::BodyUnreadable { reason: error.to_string() })?;
+        let Ok(part) = frame.into_data() else { continue };
+        total = total.saturating_add(part.len());
+        if total <= BODY_MAX {
+            bytes.extend_from_slice(&part);
+        } else {
+            bytes = Vec::new();
+        }
+        if total > DISCARD_MAX {
+            break;
+        }
+    }
+    if total > BODY_MAX { Err(ApiError::BodyTooLarge { limit: BODY_MAX }) } else { Ok(bytes) }
+}

@@ -1,0 +1,101 @@
+//! What each command asks and prints.
+
+use crate::arguments::{Arguments, Command, EXIT_OK, EXIT_PLAN_CHANGE, Output};
+use crate::client::{Client, LogSelection};
+use crate::error::Error;
+use crate::{show, wait};
+use edgeloom_common::view::{Explanation, JobList, JobState, JobView, NodeList};
+use serde::Serialize;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+/// The largest job document that is read; the controller's own limit is lower and has the last word.
+const DOCUMENT_MAX: u64 = 16 * 1024 * 1024;
+
+/// Runs a command; the exit code is for the shell.
+pub(crate) fn run(arguments: Arguments) -> Result<u8, Error> {
+    let client = Client::new(&arguments.server)?;
+    let printer = Printer { output: arguments.output };
+    match arguments.command {
+        Command::Plan { file } => return plan(&client, &printer, &file),
+        Command::Run { file, wait } => {
+            let mut view: JobView = client.post("/v1/jobs", &document(&file)?)?;
+            if wait {
+                view = wait::until_running(&client, view)?;
+            }
+            printer.print(&view, show::job)?;
+        }
+        Command::Stop { name } => {
+            let view: JobView = client.delete(&format!("/v1/jobs/{name}"))?;
+            printer.print(&view, |view| format!("job {}: {}\n", view.name, show::state(view.state)))?;
+        }
+        Command::Jobs => printer.print(&client.fetch::<JobList>("/v1/jobs")?, show::jobs)?,
+        Command::Job { name } => {
+            printer.print(&client.fetch::<JobView>(&format!("/v1/jobs/{name}"))?, show::job)?;
+        }
+        Command::Nodes => printer.print(&client.fetch::<NodeList>("/v1/nodes")?, show::nodes)?,
+        Command::Explain { name } => {
+            let explanation: Explanation = client.fetch(&format!("/v1/jobs/{name}/explain"))?;
+            printer.print(&explanation, show::explanation)?;
+        }
+        Command::Sim { kind, seeds, seed_base } => {
+            printer.print(&edgeloom_sim::run(&kind, seeds, seed_base)?, show::experiment)?;
+        }
+        Command::Logs { name, task, follow, tail } => {
+            logs(&client, &LogSelection { job: &name, task: task.as_ref(), follow, tail })?;
+        }
+    }
+    Ok(EXIT_OK)
+}
+
+/// A job that the answer shows as planned would be started; any other is there already.
+fn plan(client: &Client, printer: &Printer, file: &Path) -> Result<u8, Error> {
+    let view: JobView = client.post("/v1/jobs?dry_run=true", &document(file)?)?;
+    printer.print(&view, show::job)?;
+    Ok(if view.state == JobState::Planned { EXIT_PLAN_CHANGE } else { EXIT_OK })
+}
+
+fn document(path: &Path) -> Result<Vec<u8>, Error> {
+    let read = || {
+        let mut bytes = Vec::new();
+        if path.as_os_str() == "-" {
+            io::stdin().lock().take(DOCUMENT_MAX).read_to_end(&mut bytes)?;
+        } else {
+            std::fs::File::open(path)?.take(DOCUMENT_MAX).read_to_end(&mut bytes)?;
+        }
+        Ok(bytes)
+    };
+    read().map_err(|source| Error::Input { path: path.to_owned(), source })
+}
+
+/// Copies a log stream to standard output as it comes.
+fn logs(client: &Client, selection: &LogSelection<'_>) -> Result<(), Error> {
+    let mut stream = client.logs(selection)?;
+    let mut out = io::stdout().lock();
+    let mut chunk = vec![0; 16 * 1024];
+    loop {
+        let read = stream.read(&mut chunk)?;
+        if read == 0 {
+            return Ok(());
+        }
+        out.write_all(&chunk[..read])?;
+        out.flush()?;
+    }
+}
+
+struct Printer {
+    output: Output,
+}
+
+impl Printer {
+    /// Prints an answer as its JSON, or as `table` shows it.
+    fn print<T: Serialize>(&self, view: &T, table: impl Fn(&T) -> String) -> Result<(), Error> {
+        let text = match self.output {
+            Output::Table => table(view),
+            Output::Json => serde_json::to_string_pretty(view).expect("it was read from JSON before") + "\n",
+        };
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        Ok(out.flush()?)
+    }
+}

@@ -1,0 +1,103 @@
+//! What can go wrong on the command line's side, with the remedy.
+
+use crate::arguments::{EXIT_FAILURE, EXIT_PLACEMENT};
+use edgeloom_common::view::{Problem, ProblemItem};
+use std::fmt::Write;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error(
+        "server {server:?} is no http:// address; set --server or EDGELOOM_SERVER, as in http://127.0.0.1:7070"
+    )]
+    Server { server: String },
+    #[error(
+        "cannot reach the controller at {server}: {reason}; is edgeloom-controller running there? Another address is set by --server or EDGELOOM_SERVER"
+    )]
+    Unreachable { server: String, reason: String },
+    #[error("the answer of {server} is none of an Edgeloom controller (status {status}): {reason}")]
+    Answer { server: String, status: u16, reason: String },
+    #[error("the controller refused: {0:?}")]
+    Problem(Problem),
+    #[error("cannot read {path}: {source}")]
+    Input { path: PathBuf, source: io::Error },
+    #[error("job {job} did not start: {reason}")]
+    NotStarted { job: String, reason: String },
+    #[error(transparent)]
+    Simulation(#[from] edgeloom_sim::SimError),
+    #[error("cannot write: {0}")]
+    Output(#[from] io::Error),
+}
+
+impl Error {
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Problem(problem) if problem.code == "job.unplaceable" => EXIT_PLACEMENT,
+            _ => EXIT_FAILURE,
+        }
+    }
+
+    /// What standard error gets.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Problem(problem) => problem_text(problem),
+            other => format!("edgeloom: {other}\n"),
+        }
+    }
+}
+
+fn problem_text(problem: &Problem) -> String {
+    let mut text = format!("edgeloom: {}: {}\n", problem.title, problem.detail);
+    for item in &problem.problems {
+        writeln!(text, "  {}", item_text(item)).expect("a String takes all that is written");
+    }
+    text
+}
+
+/// `line 12: tasks.x.cpu: needs a unit (write 500m)`; parts that are not there are left out.
+fn item_text(item: &ProblemItem) -> String {
+    let mut text = String::new();
+    if item.line > 0 {
+        text.push_str(&format!("line {}: ", item.line));
+    }
+    if !item.field.is_empty() {
+        text.push_str(&format!("{}: ", item.field));
+    }
+    text.push_str(&item.problem);
+    if !item.remedy.is_empty() {
+        text.push_str(&format!(" ({})", item.remedy));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(line: usize, field: &str, remedy: &str) -> ProblemItem {
+        let text = str::to_owned;
+        ProblemItem { line, field: text(field), problem: text("too large"), remedy: text(remedy) }
+    }
+
+    #[test]
+    fn a_problem_names_line_field_and_remedy() {
+        assert_eq!(
+            item_text(&item(12, "tasks.x.cpu", "use 500m")),
+            "line 12: tasks.x.cpu: too large (use 500m)"
+        );
+        assert_eq!(item_text(&item(0, "n1", "")), "n1: too large");
+        assert_eq!(item_text(&item(0, "", "")), "too large");
+    }
+
+    #[test]
+    fn a_placement_failure_has_its_own_exit_code() {
+        let problem = |code: &str| {
+            let (title, detail) = (String::new(), String::new());
+            Error::Problem(Problem { code: code.to_owned(), title, status: 422, detail, problems: vec![] })
+        };
+        assert_eq!(problem("job.unplaceable").exit_code(), 2);
+        assert_eq!(problem("job.invalid").exit_code(), 1);
+    }
+}

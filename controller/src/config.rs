@@ -1,0 +1,216 @@
+//! `controller.toml`: read as a whole, refused with every problem at once.
+
+use crate::config::section::Section;
+use edgeloom_common::desired::Pool;
+use edgeloom_common::ids::ClusterId;
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+mod section;
+
+/// A configuration in which every field is present and sound.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    pub cluster: ClusterId,
+    pub state_dir: PathBuf,
+    /// The profile of jobs that name none.
+    pub profile: String,
+    /// Where the HTTP API listens.
+    pub http_listen: SocketAddr,
+    pub mqtt: Mqtt,
+    pub pool: Pool,
+    /// Registries that speak plain HTTP, as `host:port`.
+    pub insecure_registries: Vec<String>,
+}
+
+/// Where agents connect, and the certificates that both sides show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mqtt {
+    pub listen: SocketAddr,
+    pub ca: PathBuf,
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
+/// Why a configuration is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file is not there or not readable.
+    #[error("cannot read {path}: {source}")]
+    Read { path: PathBuf, source: std::io::Error },
+    /// The text is no TOML.
+    #[error("no TOML: {0}")]
+    Syntax(#[from] toml::de::Error),
+    /// One line a problem.
+    #[error("{}", lines(.0))]
+    Invalid(Vec<ConfigProblem>),
+}
+
+/// One problem of a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigProblem {
+    /// For instance `mqtt.listen`.
+    pub field: String,
+    pub problem: String,
+}
+
+impl fmt::Display for ConfigProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.problem)
+    }
+}
+
+fn lines(problems: &[ConfigProblem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+impl Config {
+    /// Reads and checks a file.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        Self::parse(&text)
+    }
+
+    /// Checks a text; every problem is named.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        let mut root = Section::root(text.parse()?);
+        let cluster = root.parsed::<ClusterId>("cluster", "a name such as \"home\"");
+        let state_dir = root.path("state_dir");
+        let profile = root.text_or("profile", "edgeloom");
+        let mut http = root.section("http");
+        let mut mqtt = root.section("mqtt");
+        let mut pool = root.section("pool");
+        let mut registries = root.optional_section("registries");
+        if edgeloom_sched::profile(&profile).is_none() {
+            let known = edgeloom_sched::profile_names().join(", ");
+            root.refuse("profile", format!("{profile:?} is no profile; known are: {known}"));
+        }
+        let http_listen = http.parsed::<SocketAddr>("listen", "an address such as \"127.0.0.1:7070\"");
+        let listen = mqtt.parsed::<SocketAddr>("listen", "an address such as \"0.0.0.0:8883\"");
+        let files = (mqtt.path("ca"), mqtt.path("certificate"), mqtt.path("key"));
+        let network = pool.text("network", "a private network such as \"10.77.0.0/16\"");
+        let insecure_registries = registries.texts("insecure");
+        let network = network.and_then(|text| match parse_pool(&text) {
+            Ok(parsed) => Some(parsed),
+            Err(problem) => {
+                pool.refuse("network", problem);
+                None
+            }
+        });
+        let problems = Section::finish([root, http, mqtt, pool, registries]);
+        match (cluster, state_dir, http_listen, listen, files, network) {
+            (
+                Some(cluster),
+                Some(state_dir),
+                Some(http_listen),
+                Some(listen),
+                (Some(ca), Some(certificate), Some(key)),
+                Some(pool),
+            ) if problems.is_empty() => {
+                let mqtt = Mqtt { listen, ca, certificate, key };
+                Ok(Self { cluster, state_dir, profile, http_listen, mqtt, pool, insecure_registries })
+            }
+            _ => Err(ConfigError::Invalid(problems)),
+        }
+    }
+}
+
+/// Reads `10.77.0.0/16`; the gateway is the network's first address. Between /8 and /28: below, no
+/// private network is that large; above, there is hardly room for a job.
+fn parse_pool(text: &str) -> Result<Pool, String> {
+    let remedy = "write a private network such as \"10.77.0.0/16\"";
+    let (network, prefix) =
+        text.split_once('/').ok_or_else(|| format!("{text:?} has no prefix length; {remedy}"))?;
+    let network: Ipv4Addr =
+        network.parse().map_err(|_| format!("{network:?} is no IPv4 address; {remedy}"))?;
+    let prefix_len: u8 = prefix
+        .parse()
+        .ok()
+        .filter(|len| (8..=28).contains(len))
+        .ok_or_else(|| format!("prefix length {prefix:?} is not in 8 to 28; {remedy}"))?;
+    if !network.is_private() {
+        return Err(format!("{network} is no private address (RFC 1918); {remedy}"));
+    }
+    let host_bits = u32::MAX >> prefix_len;
+    if network.to_bits() & host_bits != 0 {
+        let start = Ipv4Addr::from_bits(network.to_bits() & !host_bits);
+        return Err(format!("{text} is not the start of its network; write \"{start}/{prefix_len}\""));
+    }
+    Ok(Pool { network, prefix_len, gateway: Ipv4Addr::from_bits(network.to_bits() + 1) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+        cluster = "home"
+        state_dir = "/var/lib/edgeloom-controller"
+        profile = "otfs"
+        [http]
+        listen = "127.0.0.1:7070"
+        [mqtt]
+        listen = "0.0.0.0:8883"
+        ca = "/etc/edgeloom/ca.pem"
+        certificate = "/etc/edgeloom/controller.pem"
+        key = "/etc/edgeloom/controller.key"
+        [pool]
+        network = "10.77.0.0/16"
+        [registries]
+        insecure = ["10.60.0.1:5000"]
+    "#;
+
+    fn problems(text: &str) -> Vec<String> {
+        match Config::parse(text) {
+            Err(ConfigError::Invalid(problems)) => problems.iter().map(ToString::to_string).collect(),
+            other => panic!("expected problems, got {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_sound_file_is_read() {
+        let config = Config::parse(GOOD).unwrap();
+        assert_eq!(config.pool.gateway, Ipv4Addr::new(10, 77, 0, 1));
+        assert_eq!(config.insecure_registries, ["10.60.0.1:5000"]);
+        assert_eq!(config.profile, "otfs");
+    }
+
+    #[test]
+    fn every_problem_is_named_at_once() {
+        let text = GOOD
+            .replace("\"home\"", "\"Home!\"")
+            .replace("127.0.0.1:7070", "localhost")
+            .replace("ca =", "cca =")
+            .replace("10.77.0.0/16", "10.77.0.1/16")
+            .replace("[\"10.60.0.1:5000\"]", "7")
+            .replace("otfs", "fastest");
+        let found = problems(&text);
+        for field in [
+            "cluster:",
+            "http.listen:",
+            "mqtt.ca:",
+            "mqtt.cca:",
+            "pool.network:",
+            "registries.insecure:",
+            "profile:",
+        ] {
+            assert!(found.iter().any(|line| line.starts_with(field)), "{field} in {found:?}");
+        }
+        assert_eq!(found.len(), 7, "{found:?}");
+    }
+
+    #[test]
+    fn an_empty_file_names_all_that_is_missing() {
+        assert_eq!(problems("").len(), 5, "{:?}", problems(""));
+        assert!(matches!(Config::parse("cluster = "), Err(ConfigError::Syntax(_))));
+    }
+
+    #[test]
+    fn pools_are_private_networks() {
+        for bad in ["10.77.0.0", "10.77.0.0/33", "10.77.0.0/4", "8.8.0.0/16", "x/16", "10.77.1.0/16"] {
+            assert!(parse_pool(bad).is_err(), "{bad}");
+        }
+    }
+}

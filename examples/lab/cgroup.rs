@@ -1,0 +1,99 @@
+//! A node's share of the machine: a cgroup with a CPU quota and a memory limit, v1 and v2.
+//!
+//! The limits are written before a container exists: v1 refuses a parent quota below a child's.
+
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const ROOT: &str = "/sys/fs/cgroup";
+const PERIOD_US: f64 = 100_000.0;
+
+pub(crate) fn top(lab: &str) -> String {
+    format!("edgeloom-lab-{lab}")
+}
+
+fn unified() -> bool {
+    Path::new(ROOT).join("cgroup.controllers").exists()
+}
+
+fn write(path: &Path, value: &str) -> Result<()> {
+    fs::write(path, value).with_context(|| format!("writing {value:?} to {}", path.display()))
+}
+
+/// Makes the node's cgroup and the one of its agent below it.
+pub(crate) fn create(lab: &str, node: &crate::topology::NodeSpec) -> Result<()> {
+    let name = format!("{}/{}", top(lab), node.name);
+    let quota = (node.cores * PERIOD_US).round().to_string();
+    let memory = (node.memory_mib << 20).to_string();
+    if unified() {
+        let node_dir = Path::new(ROOT).join(&name);
+        fs::create_dir_all(node_dir.join("agent")).with_context(|| name.clone())?;
+        for dir in [Path::new(ROOT), &Path::new(ROOT).join(top(lab)), &node_dir] {
+            write(&dir.join("cgroup.subtree_control"), "+cpu +memory")?;
+        }
+        write(&node_dir.join("cpu.max"), &format!("{quota} 100000"))?;
+        return write(&node_dir.join("memory.max"), &memory);
+    }
+    for controller in ["cpu", "cpuacct", "memory"] {
+        let dir = Path::new(ROOT).join(controller).join(&name).join("agent");
+        fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
+    }
+    let file = |controller: &str, file: &str| Path::new(ROOT).join(controller).join(&name).join(file);
+    write(&file("cpu", "cpu.cfs_period_us"), "100000")?;
+    write(&file("cpu", "cpu.cfs_quota_us"), &quota)?;
+    write(&file("memory", "memory.limit_in_bytes"), &memory)
+}
+
+/// Where to write a process id, so that the node's quota counts it.
+pub(crate) fn entry_files(lab: &str, node: &str) -> Vec<PathBuf> {
+    let tail = format!("{}/{node}/agent/cgroup.procs", top(lab));
+    if unified() {
+        return vec![Path::new(ROOT).join(tail)];
+    }
+    ["cpu", "cpuacct", "memory"]
+        .iter()
+        .map(|controller| Path::new(ROOT).join(controller).join(&tail))
+        .collect()
+}
+
+/// The lab's cgroups in every hierarchy.
+fn tops(lab: &str) -> Vec<PathBuf> {
+    let mut parents = vec![PathBuf::from(ROOT)];
+    parents.extend(fs::read_dir(ROOT).into_iter().flatten().flatten().map(|entry| entry.path()));
+    parents.into_iter().map(|parent| parent.join(top(lab))).filter(|path| path.is_dir()).collect()
+}
+
+fn below(dir: &Path, visit: &mut impl FnMut(&Path)) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            below(&entry.path(), visit);
+        }
+    }
+    visit(dir);
+}
+
+/// Every process below the lab's cgroups: containers do not carry the mark.
+pub(crate) fn members(lab: &str) -> Vec<i32> {
+    let mut pids = Vec::new();
+    for top in tops(lab) {
+        below(&top, &mut |dir| {
+            let text = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
+            pids.extend(text.lines().filter_map(|line| line.parse::<i32>().ok()));
+        });
+    }
+    pids.sort_unstable();
+    pids.dedup();
+    pids
+}
+
+pub(crate) fn remove(lab: &str) {
+    for top in tops(lab) {
+        // What is still busy shows up as a leftover; `down` looks again.
+        below(&top, &mut |dir| drop(fs::remove_dir(dir)));
+    }
+}
+
+pub(crate) fn left(lab: &str) -> Vec<PathBuf> {
+    tops(lab)
+}

@@ -1,0 +1,72 @@
+//! The configuration files of registry, containerd, Docker, controller and agents.
+
+use crate::lab::{Lab, Node};
+use crate::topology::LinkSpec;
+use anyhow::Result;
+use std::fmt::Write as _;
+use std::fs;
+
+pub(crate) fn write(lab: &Lab) -> Result<()> {
+    let (state, run) = (lab.state(), lab.run());
+    let (state_text, run_text) = (state.display(), run.display());
+    fs::write(
+        state.join("registry.yml"),
+        format!(
+            "version: 0.1\nlog:\n  accesslog:\n    disabled: false\n  level: warn\nstorage:\n  filesystem:\n    rootdirectory: {state_text}/registry\n  delete:\n    enabled: true\nhttp:\n  addr: 10.60.0.1:5000\n"
+        ),
+    )?;
+    fs::write(
+        state.join("containerd.toml"),
+        format!(
+            "version = 2\nroot = \"{state_text}/containerd\"\nstate = \"{run_text}/containerd\"\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n[grpc]\naddress = \"{run_text}/containerd.sock\"\n"
+        ),
+    )?;
+    fs::write(state.join("docker.json"), "{}\n")?;
+    fs::create_dir_all(state.join("controller"))?;
+    fs::write(
+        state.join("controller.toml"),
+        format!(
+            "cluster = \"lab-{}\"\nstate_dir = \"{state_text}/controller\"\n[http]\nlisten = \"10.60.0.2:7070\"\n[mqtt]\nlisten = \"10.60.0.2:8883\"\nca = \"{state_text}/tls/ca.pem\"\ncertificate = \"{state_text}/tls/controller.pem\"\nkey = \"{state_text}/tls/controller.key\"\n[pool]\nnetwork = \"10.77.0.0/16\"\n[registries]\ninsecure = [\"10.60.0.1:5000\"]\n",
+            lab.id
+        ),
+    )?;
+    for node in lab.nodes() {
+        fs::create_dir_all(node.state().join("agent"))?;
+        fs::write(node.state().join("agent.toml"), agent(lab, &node)?)?;
+    }
+    Ok(())
+}
+
+fn agent(lab: &Lab, node: &Node<'_>) -> Result<String> {
+    let name = &node.spec.name;
+    let (state, tls) = (node.state(), lab.state().join("tls"));
+    let mut text = format!(
+        "cluster = \"lab-{id}\"\nnode = \"{name}\"\nstate_dir = \"{}/agent\"\ndocker = \"unix://{}\"\ncgroup = \"{}/{name}\"\n",
+        state.display(),
+        node.docker_socket().display(),
+        crate::cgroup::top(&lab.id),
+        id = lab.id
+    );
+    let tls = tls.display();
+    write!(
+        text,
+        "[controller]\nhost = \"10.60.0.2\"\nport = 8883\nca = \"{tls}/ca.pem\"\ncertificate = \"{tls}/{name}.pem\"\nkey = \"{tls}/{name}.key\"\n[labels]\n"
+    )?;
+    for (label, value) in &node.spec.labels {
+        writeln!(text, "{label:?} = {value:?}")?;
+    }
+    for (index, link) in lab.topology.links.iter().enumerate() {
+        let addresses = LinkSpec::addresses(index);
+        for (here, there) in [(0, 1), (1, 0)] {
+            if &link.between[here] == name {
+                let neighbour = &link.between[there];
+                writeln!(
+                    text,
+                    "[[link]]\nneighbour = \"{neighbour}\"\ninterface = \"to-{neighbour}\"\naddress = \"{}\"\nneighbour_address = \"{}\"\ncapacity = \"{}bit/s\"",
+                    addresses[here], addresses[there], link.rate.0
+                )?;
+            }
+        }
+    }
+    Ok(text)
+}

@@ -1,0 +1,70 @@
+//! Faults as verbs: each breaks one thing, and another mends it.
+
+use crate::lab::{Lab, Node};
+use crate::network::{State, set_link, set_uplink};
+use anyhow::Result;
+use clap::Subcommand;
+use nix::sys::signal::Signal;
+
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum Fault {
+    LinkDown { a: String, b: String },
+    LinkUp { a: String, b: String },
+    KillAgent { node: String },
+    StartAgent { node: String },
+    StopDocker { node: String },
+    StartDocker { node: String },
+    LoseNode { node: String },
+    ReturnNode { node: String },
+    KillController,
+    StartController,
+}
+
+pub(crate) fn apply(lab: &Lab, fault: &Fault) -> Result<()> {
+    match fault {
+        Fault::LinkDown { a, b } => set_link(lab, lab.topology.link(a, b)?, State::Down),
+        Fault::LinkUp { a, b } => set_link(lab, lab.topology.link(a, b)?, State::Up),
+        Fault::KillAgent { node } => lab.kill_agent(&lab.node(node)?),
+        Fault::StartAgent { node } => lab.start_agent(&lab.node(node)?).map(drop),
+        Fault::StopDocker { node } => lab.stop_docker(&lab.node(node)?, Signal::SIGTERM),
+        Fault::StartDocker { node } => {
+            let node = lab.node(node)?;
+            lab.start_docker(&node)?;
+            lab.docker_ready(&node)
+        }
+        Fault::LoseNode { node } => lose(lab, &lab.node(node)?),
+        Fault::ReturnNode { node } => restore(lab, &lab.node(node)?),
+        Fault::KillController => lab.kill_controller(),
+        Fault::StartController => lab.start_controller().map(drop),
+    }
+}
+
+fn connect(lab: &Lab, node: &Node<'_>, state: State) -> Result<()> {
+    set_uplink(lab, &node.spec.name, state)?;
+    for (index, link) in lab.topology.links.iter().enumerate() {
+        if link.between.contains(&node.spec.name) {
+            set_link(lab, index, state)?;
+        }
+    }
+    Ok(())
+}
+
+/// Network first, so that the others see silence and not a closed connection.
+fn lose(lab: &Lab, node: &Node<'_>) -> Result<()> {
+    connect(lab, node, State::Down)?;
+    // A bare lab has no agent to kill.
+    if let Err(error) = lab.kill_agent(node) {
+        eprintln!("{error}");
+    }
+    lab.stop_docker(node, Signal::SIGKILL)
+}
+
+fn restore(lab: &Lab, node: &Node<'_>) -> Result<()> {
+    connect(lab, node, State::Up)?;
+    lab.start_docker(node)?;
+    lab.docker_ready(node)?;
+    if node.state().join("edgeloom-agent").exists() {
+        lab.start_agent(node)?;
+    }
+    Ok(())
+}

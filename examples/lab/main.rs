@@ -1,0 +1,113 @@
+//! `cargo lab`: a real cluster on one machine.
+//!
+//! Every node is a network namespace with a Docker daemon, a cgroup and a small file system of its
+//! own; links are limited in namespaces between the nodes. Needs root. What it makes carries the
+//! lab's id, and `down` takes away exactly that.
+
+mod build;
+mod certificates;
+mod cgroup;
+mod command;
+mod configs;
+mod daemons;
+mod demo;
+mod docker;
+mod faults;
+mod lab;
+mod leftovers;
+mod meter;
+mod network;
+mod prepare;
+mod processes;
+mod registry_log;
+mod topology;
+
+use anyhow::{Context, Result, ensure};
+use clap::{Parser, Subcommand};
+use lab::{Lab, Options};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use topology::Topology;
+
+#[derive(Parser)]
+#[command(name = "cargo lab", about = "A real cluster on one machine")]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Run the example pipeline on a lab of its own and check every promise from outside.
+    Demo {
+        /// Write what was measured as JSON.
+        #[arg(long)]
+        json: Option<PathBuf>,
+        /// Leave the lab up.
+        #[arg(long)]
+        keep: bool,
+    },
+    /// Install what is missing.
+    Prepare,
+    /// Bring the lab up.
+    Up {
+        /// A topology file; four nodes in a diamond by default.
+        #[arg(long)]
+        topology: Option<PathBuf>,
+        /// Without controller and agents.
+        #[arg(long)]
+        bare: bool,
+    },
+    /// Take the lab down.
+    Down {
+        /// Every lab of this machine, crashed ones too.
+        #[arg(long)]
+        all: bool,
+    },
+    /// What is running.
+    Status,
+    /// Break something, or mend it.
+    Fault {
+        #[command(subcommand)]
+        fault: faults::Fault,
+    },
+    /// Run a command in a node's network namespace.
+    Exec {
+        node: String,
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        command: Vec<String>,
+    },
+}
+
+fn main() -> Result<ExitCode> {
+    let arguments = Arguments::parse();
+    ensure!(nix::unistd::geteuid().is_root(), "the lab makes namespaces and mounts: run it as root");
+    match arguments.verb {
+        Verb::Demo { json, keep } => {
+            let held = demo::run(&demo::Options { json, keep })?;
+            return Ok(if held { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
+        Verb::Prepare => prepare::prepare()?,
+        Verb::Up { topology, bare } => {
+            let text = match topology {
+                Some(path) => std::fs::read_to_string(&path).with_context(|| path.display().to_string())?,
+                None => topology::DIAMOND.to_owned(),
+            };
+            let topology = Topology::parse(&text)?;
+            prepare::prepare()?;
+            Lab::up(&topology, &text, &Options { bare })?.print_status();
+        }
+        Verb::Down { all: true } => lab::down_all()?,
+        Verb::Down { all: false } => Lab::load()?.down()?,
+        Verb::Status => Lab::load()?.print_status(),
+        Verb::Fault { fault } => faults::apply(&Lab::load()?, &fault)?,
+        Verb::Exec { node, command } => {
+            let lab = Lab::load()?;
+            let words: Vec<&str> = command.iter().map(String::as_str).collect();
+            let words = command::within(&lab.node(&node)?.namespace(), &words);
+            let status = std::process::Command::new(&words[0]).args(&words[1..]).status()?;
+            return Ok(ExitCode::from(u8::try_from(status.code().unwrap_or(1)).unwrap_or(1)));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

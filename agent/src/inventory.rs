@@ -7,7 +7,7 @@ use edgeloom_common::desired::SCHEMA;
 use edgeloom_common::report::{Capabilities, ImageStore, Inventory, LayerInventory};
 use edgeloom_observe::disk::DiskError;
 use edgeloom_observe::meter::{Meter, MeterError};
-use edgeloom_observe::speed::SpeedError;
+use edgeloom_observe::speed::{SpeedError, Tracker};
 use edgeloom_observe::{disk, layers, speed};
 
 /// Why there is no inventory.
@@ -30,7 +30,7 @@ pub enum InventoryError {
 pub(crate) struct Gatherer {
     node: Node,
     meter: Meter,
-    core_speed: f64,
+    speed: Tracker,
     /// What the kernel can do, and Docker as it answered last.
     capabilities: Capabilities,
     engine: EngineVersion,
@@ -41,7 +41,7 @@ impl Gatherer {
     pub(crate) async fn open(node: Node) -> Result<Self, InventoryError> {
         let state_dir = node.config.state_dir.clone();
         let run = tokio::task::spawn_blocking(move || speed::core_speed(&state_dir));
-        let core_speed = run.await.map_err(|_| InventoryError::RunEnded)??;
+        let speed = Tracker::new(run.await.map_err(|_| InventoryError::RunEnded)??);
         let kernel = node.network.probe().await?;
         let capabilities = Capabilities {
             htb: kernel.htb,
@@ -52,7 +52,7 @@ impl Gatherer {
             ..Capabilities::default()
         };
         let meter = Meter::open(node.config.cgroup.as_deref())?;
-        let mut gatherer = Self { node, meter, core_speed, capabilities, engine: EngineVersion::default() };
+        let mut gatherer = Self { node, meter, speed, capabilities, engine: EngineVersion::default() };
         gatherer.ask_engine().await;
         Ok(gatherer)
     }
@@ -66,6 +66,14 @@ impl Gatherer {
                 EngineVersion::default()
             }
         };
+    }
+
+    /// Looks how fast a core is now: a millisecond of it.
+    pub(crate) fn sample_speed(&mut self) {
+        match speed::sample() {
+            Ok(sample) => sample.into_iter().for_each(|sample| self.speed.add(sample)),
+            Err(error) => tracing::debug!(%error, "no sample of the core speed"),
+        }
     }
 
     /// The inventory now.
@@ -91,7 +99,7 @@ impl Gatherer {
             cluster: self.node.config.cluster.clone(),
             architecture: std::env::consts::ARCH.to_owned(),
             cpu: capacity.cpu,
-            core_speed: self.core_speed,
+            core_speed: self.speed.core_speed(),
             memory: capacity.memory,
             disk: disk::read(on_disk)?.capacity,
             labels: self.node.config.labels.clone(),

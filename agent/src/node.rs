@@ -43,7 +43,7 @@ impl Node {
     /// What the worker works with. The lock has to be held.
     pub(crate) fn worker_settings(&self, _lock: &Lock) -> Result<Settings<Docker>, StateError> {
         let file = DesiredFile::open(&self.config.state_dir)?;
-        let (history, lost) = History::open(&self.config.state_dir.join("history"));
+        let (history, lost) = History::open(&self.config.state_dir);
         if let Some(lost) = lost {
             tracing::warn!(lost, "history");
         }

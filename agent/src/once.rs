@@ -5,15 +5,22 @@ use crate::engine::{ContainerEngine, EngineError};
 use crate::inventory::{Gatherer, InventoryError};
 use crate::network::NetworkError;
 use crate::node::{Node, OpenError};
-use crate::store::{DesiredFile, Lock, StateError};
+use crate::store::{DesiredFile, History, Lock, StateError};
 use crate::wire::Up;
 use crate::worker::{Command, Worker};
 use edgeloom_common::desired::DesiredState;
 use edgeloom_common::report::{Inventory, Observed};
+use edgeloom_observe::speed;
 use futures_util::future::join_all;
+use std::path::Path;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+
+/// A daemon that answers slowly makes each attempt as long as it needs; one that is not there is given
+/// up after about 20 s.
+const PURGE_ATTEMPTS: u32 = 10;
+const PURGE_PAUSE: Duration = Duration::from_secs(2);
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +37,15 @@ pub enum OnceError {
     Inventory(#[from] InventoryError),
     #[error("the worker ended unexpectedly")]
     WorkerEnded,
+}
+
+/// Why something of ours is still there.
+#[derive(Debug, thiserror::Error)]
+enum PurgeFailure {
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error("container {container} is still there")]
+    Stays { container: String },
 }
 
 /// Reconciles with one document until converged or out of time; the second value tells which.
@@ -77,21 +93,53 @@ pub async fn apply(
 pub async fn purge(config: Config) -> Result<Vec<String>, OnceError> {
     let _lock = Lock::take(&config.state_dir).map_err(OpenError::from)?;
     let node = Node::open(config)?;
-    let mut left = purge_engine(&node).await;
-    left.extend(node.network.purge().await?.iter().map(ToString::to_string));
-    DesiredFile::open(&node.config.state_dir)?.remove()?;
+    let mut left = purge_engine(node.engine.as_ref(), &node.config.bridge).await;
+    match node.network.purge().await {
+        Ok(errors) => left.extend(errors.iter().map(ToString::to_string)),
+        Err(error) => left.push(error.to_string()),
+    }
+    left.extend(purge_state(&node.config.state_dir));
     Ok(left)
 }
 
-async fn purge_engine(node: &Node) -> Vec<String> {
-    let containers = match node.engine.list().await {
-        Ok(containers) => containers,
-        Err(error) => return vec![error.to_string()],
-    };
-    let removals = join_all(containers.iter().map(|container| node.engine.remove(&container.id))).await;
-    let network = node.engine.remove_network(&node.config.bridge).await;
-    let failures = removals.into_iter().chain([network]).filter_map(Result::err);
-    failures.map(|error| error.to_string()).collect()
+/// Tries until nothing of ours is left: a daemon that is slow or starting may refuse to remove the
+/// network while a container is still on its way out, or finish a creation whose asker is gone.
+async fn purge_engine(engine: &impl ContainerEngine, bridge: &str) -> Vec<String> {
+    let mut left = Vec::new();
+    for attempt in 0..PURGE_ATTEMPTS {
+        if attempt > 0 {
+            tokio::time::sleep(PURGE_PAUSE).await;
+        }
+        left = match purge_engine_once(engine, bridge).await {
+            Ok(failures) => failures.iter().map(ToString::to_string).collect(),
+            Err(error) => vec![error.to_string()],
+        };
+        if left.is_empty() {
+            break;
+        }
+    }
+    left
+}
+
+/// Removes what is listed; empty when there was nothing, or nothing is left.
+async fn purge_engine_once(
+    engine: &impl ContainerEngine,
+    bridge: &str,
+) -> Result<Vec<PurgeFailure>, EngineError> {
+    let containers = engine.list().await?;
+    let removals = join_all(containers.iter().map(|container| engine.remove(&container.id))).await;
+    let network = engine.remove_network(bridge).await;
+    let failures = removals.into_iter().chain([network]).filter_map(Result::err).map(PurgeFailure::from);
+    let left = engine.list().await?.into_iter();
+    let left = left.map(|container| PurgeFailure::Stays { container: container.key.container_name() });
+    Ok(failures.chain(left).collect())
+}
+
+fn purge_state(state_dir: &Path) -> Vec<String> {
+    let desired = DesiredFile::open(state_dir).and_then(|file| file.remove());
+    let states = [desired, History::remove(state_dir)].into_iter().filter_map(Result::err);
+    let run = speed::forget(state_dir).err().map(|error| error.to_string());
+    states.map(|error| error.to_string()).chain(run).collect()
 }
 
 /// What the node is and can do.
@@ -101,4 +149,56 @@ async fn purge_engine(node: &Node) -> Vec<String> {
 pub async fn probe(config: Config) -> Result<Inventory, OnceError> {
     let node = Node::open(config)?;
     Ok(Gatherer::open(node).await?.gather()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::NetworkSpec;
+    use crate::engine::fake::{DIGEST, FakeEngine, document, spec};
+
+    async fn used_engine() -> FakeEngine {
+        let engine = FakeEngine::default();
+        engine.load(DIGEST);
+        let network = NetworkSpec { bridge: "edgeloom0".to_owned(), pool: document(1, vec![]).pool };
+        engine.ensure_network(&network).await.unwrap();
+        for task in ["a", "b"] {
+            let id = engine.create(&spec(task, "h"), "edgeloom0").await.unwrap();
+            engine.start(&id).await.unwrap();
+        }
+        engine
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_engine_that_is_late_is_purged_all_the_same() {
+        let engine = used_engine().await;
+        engine.set_answering(false);
+        let late = async {
+            tokio::time::sleep(PURGE_PAUSE * 3).await;
+            engine.set_answering(true);
+        };
+        let (left, ()) = tokio::join!(purge_engine(&engine, "edgeloom0"), late);
+        assert_eq!(left, Vec::<String>::new());
+        assert_eq!(engine.list().await.unwrap(), []);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_engine_that_never_answers_is_told_of() {
+        let engine = used_engine().await;
+        engine.set_answering(false);
+        assert_eq!(purge_engine(&engine, "edgeloom0").await.len(), 1);
+    }
+
+    #[test]
+    fn of_the_state_on_disk_nothing_is_left() {
+        let directory = tempfile::tempdir().unwrap();
+        let state_dir = directory.path();
+        let file = DesiredFile::open(state_dir).unwrap();
+        file.save(&document(1, vec![])).unwrap();
+        drop(History::open(state_dir));
+        speed::core_speed(state_dir).unwrap();
+        assert_eq!(std::fs::read_dir(state_dir).unwrap().count(), 3);
+        assert_eq!(purge_state(state_dir), Vec::<String>::new());
+        assert_eq!(std::fs::read_dir(state_dir).unwrap().count(), 0);
+    }
 }

@@ -23,7 +23,8 @@ use rumqttc::{
     QoS, SubAck, SubscribeFilter, SubscribeReasonCode, TlsConfiguration, Transport,
 };
 use std::path::PathBuf;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -51,8 +52,6 @@ pub struct SessionSettings {
     pub ca: PathBuf,
     pub certificate: PathBuf,
     pub key: PathBuf,
-    /// The wall-clock second of the agent's start.
-    pub session: u64,
 }
 
 /// Runs the session until `up` is closed (then it says goodbye) or nobody listens to `down`.
@@ -67,6 +66,7 @@ pub async fn run(
 ) -> Result<(), TlsFileError> {
     let (client, mut event_loop) = connection(&settings)?;
     let session = Session {
+        number: AtomicU64::new(0),
         inbox: Inbox::new(settings.node.clone()),
         outbox: Outbox::new(settings.node.clone(), client.clone()),
         client,
@@ -90,13 +90,7 @@ fn connection(settings: &SessionSettings) -> Result<(AsyncClient, EventLoop), Tl
         .set_keep_alive(KEEP_ALIVE)
         .set_clean_session(true)
         .set_max_packet_size(PACKET_MAX, PACKET_MAX)
-        .set_inflight(IN_FLIGHT_MAX)
-        .set_last_will(LastWill::new(
-            Uplink::Status.topic(&settings.node),
-            presence(false, settings.session),
-            QoS::AtLeastOnce,
-            true,
-        ));
+        .set_inflight(IN_FLIGHT_MAX);
     let (client, mut event_loop) = AsyncClient::new(options, REQUESTS_QUEUED);
     let mut network = NetworkOptions::new();
     network.set_tcp_nodelay(true);
@@ -111,6 +105,8 @@ fn presence(online: bool, session: u64) -> Vec<u8> {
 
 /// What the three sides of a session share.
 struct Session {
+    /// Of this connection or attempt; higher than all before.
+    number: AtomicU64,
     settings: SessionSettings,
     client: AsyncClient,
     inbox: Inbox,
@@ -129,6 +125,7 @@ impl Session {
     async fn listen(&self, event_loop: &mut EventLoop) {
         let mut back_off = BackOff::default();
         let mut connected_at = None;
+        self.renew(event_loop);
         loop {
             match event_loop.poll().await {
                 Ok(event) => {
@@ -149,9 +146,29 @@ impl Session {
                     let pause = back_off.next_pause();
                     self.complain(&error, pause);
                     sleep(pause).await;
+                    self.renew(event_loop);
                 }
             }
         }
+    }
+
+    /// Numbers the next connection. A broker may publish the Last Will of a connection after the birth
+    /// of the one that took its place: the lower number tells.
+    fn renew(&self, event_loop: &mut EventLoop) {
+        let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        let now_ms = u64::try_from(now_ms).unwrap_or(u64::MAX);
+        let number = now_ms.max(self.number.load(Relaxed).saturating_add(1));
+        self.number.store(number, Relaxed);
+        event_loop.mqtt_options.set_last_will(LastWill::new(
+            Uplink::Status.topic(&self.settings.node),
+            presence(false, number),
+            QoS::AtLeastOnce,
+            true,
+        ));
+    }
+
+    fn presence(&self, online: bool) -> Vec<u8> {
+        presence(online, self.number.load(Relaxed))
     }
 
     fn complain(&self, error: &ConnectionError, pause: Duration) {
@@ -176,7 +193,7 @@ impl Session {
         if self.client.try_subscribe_many(filters).is_err() {
             tracing::error!("cannot subscribe: the send queue of a new connection is full");
         }
-        self.outbox.connected(presence(true, self.settings.session));
+        self.outbox.connected(self.presence(true));
         self.inbox.connected();
     }
 
@@ -185,7 +202,7 @@ impl Session {
         if !self.outbox.is_connected() {
             return;
         }
-        self.outbox.connected(presence(false, self.settings.session));
+        self.outbox.connected(self.presence(false));
         self.outbox.flush();
         if self.client.try_disconnect().is_err() {
             return;

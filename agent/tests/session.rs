@@ -6,6 +6,7 @@ use edgeloom_common::desired::{DesiredState, Pool, SCHEMA, Version};
 use edgeloom_common::report::{Capabilities, ImageStore, Inventory, LayerInventory, Observed, Status};
 use edgeloom_common::topics::{DOCUMENT_MAX, PACKET_MAX, Uplink, command, desired};
 use edgeloom_common::units::{Bytes, MilliCores};
+use edgeloom_prepare::lab_allowed;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rumqttc::{AsyncClient, Event, EventLoop, MqttOptions, Packet, Publish, QoS, Transport};
 use std::collections::BTreeMap;
@@ -21,14 +22,11 @@ use tokio::time::{sleep, timeout};
 
 /// A wait longer than this is a failure; nothing is measured with it.
 const PATIENCE: Duration = Duration::from_secs(60);
-const SESSION: u64 = 1_700_000_000;
 
-fn skipped() -> bool {
-    let skipped = std::env::var_os("EDGELOOM_SKIP_LAB").is_some();
-    if skipped {
-        eprintln!("skipped: needs mosquitto (EDGELOOM_SKIP_LAB is set)");
-    }
-    skipped
+/// Whether tests with the broker run; it is told to stay root, which reads the private folder.
+#[track_caller]
+fn lab() -> bool {
+    lab_allowed(&["mosquitto"])
 }
 
 /// A broker with a certificate authority of its own.
@@ -55,15 +53,13 @@ impl Broker {
     }
 
     fn run(&mut self) {
-        let program =
-            ["/usr/sbin/mosquitto", "/usr/local/sbin/mosquitto"].into_iter().find(|p| Path::new(p).exists());
-        let child = Command::new(program.unwrap_or("mosquitto"))
+        let child = Command::new("mosquitto")
             .arg("-c")
             .arg(self.dir.path().join("mosquitto.conf"))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .expect("mosquitto is installed: apt-get install mosquitto");
+            .expect("lab() has prepared mosquitto");
         self.child = Some(child);
     }
 
@@ -82,7 +78,6 @@ impl Broker {
             ca: self.dir.path().join("ca.pem"),
             certificate: self.dir.path().join("node.pem"),
             key: self.dir.path().join("node.key"),
-            session: SESSION,
         }
     }
 
@@ -146,13 +141,14 @@ impl Controller {
         timeout(PATIENCE, search).await.expect("the message comes")
     }
 
-    async fn wait_for_presence(&mut self, online: bool) {
+    /// Returns the number of the session.
+    async fn wait_for_presence(&mut self, online: bool) -> u64 {
         let topic = Uplink::Status.topic(&"n1".parse().unwrap());
         let status = |message: &Publish| {
             let status: Status = serde_json::from_slice(&message.payload).ok()?;
             (message.topic == topic && status.online == online).then_some(status)
         };
-        assert_eq!(self.wait_for(status).await, Status::new(online, SESSION));
+        self.wait_for(status).await.session
     }
 
     /// Says something to the node and polls until it has left.
@@ -231,28 +227,29 @@ fn inventory(cores: u32) -> Inventory {
 
 #[tokio::test]
 async fn presence_is_said_and_the_last_will_says_when_the_node_died() {
-    if skipped() {
+    if !lab() {
         return;
     }
     let broker = Broker::start();
     let mut controller = broker.controller();
     let mut node = Node::start(&broker);
     assert!(matches!(node.next().await, Down::Connected));
-    controller.wait_for_presence(true).await;
+    let first = controller.wait_for_presence(true).await;
 
     node.task.abort();
-    controller.wait_for_presence(false).await;
+    assert_eq!(controller.wait_for_presence(false).await, first);
 
     let node = Node::start(&broker);
-    controller.wait_for_presence(true).await;
+    let second = controller.wait_for_presence(true).await;
+    assert!(first < second);
     drop(node.up);
-    controller.wait_for_presence(false).await;
+    assert_eq!(controller.wait_for_presence(false).await, second);
     timeout(PATIENCE, node.task).await.expect("the session ends when the agent does").unwrap();
 }
 
 #[tokio::test]
 async fn large_documents_pass_and_malformed_ones_are_ignored() {
-    if skipped() {
+    if !lab() {
         return;
     }
     let broker = Broker::start();
@@ -282,14 +279,14 @@ async fn large_documents_pass_and_malformed_ones_are_ignored() {
 
 #[tokio::test]
 async fn a_broker_that_restarts_is_found_again_with_everything_said_anew() {
-    if skipped() {
+    if !lab() {
         return;
     }
     let mut broker = Broker::start();
     let mut controller = broker.controller();
     let mut node = Node::start(&broker);
     assert!(matches!(node.next().await, Down::Connected));
-    controller.wait_for_presence(true).await;
+    let before = controller.wait_for_presence(true).await;
 
     broker.stop();
     // Said while nobody hears it: only the newest arrives.
@@ -299,12 +296,21 @@ async fn a_broker_that_restarts_is_found_again_with_everything_said_anew() {
     broker.run();
 
     assert!(matches!(node.next().await, Down::Connected));
-    let topic = Uplink::Inventory.topic(&"n1".parse().unwrap());
-    let first = |message: &Publish| {
-        let found = (message.topic == topic).then(|| serde_json::from_slice::<Inventory>(&message.payload));
-        found.map(Result::unwrap)
+    let (status, topic) =
+        [Uplink::Status, Uplink::Inventory].map(|kind| kind.topic(&"n1".parse().unwrap())).into();
+    let (mut session, mut first) = (None, None);
+    // A controller that is back later gets both from the broker, in any order.
+    let both = |message: &Publish| {
+        if message.topic == status {
+            session = Some(serde_json::from_slice::<Status>(&message.payload).unwrap().session);
+        } else if message.topic == topic {
+            first.get_or_insert_with(|| serde_json::from_slice::<Inventory>(&message.payload).unwrap());
+        }
+        session.zip(first.clone())
     };
-    assert_eq!(controller.wait_for(first).await, inventory(20));
+    let (session, inventory_heard) = controller.wait_for(both).await;
+    assert!(before < session, "a Will of before is older than this birth");
+    assert_eq!(inventory_heard, inventory(20));
 
     controller.say(&desired(&"n1".parse().unwrap()), true, serde_json::to_vec(&document(9)).unwrap()).await;
     assert_eq!(node.next_generation().await, 9);
@@ -312,7 +318,7 @@ async fn a_broker_that_restarts_is_found_again_with_everything_said_anew() {
 
 #[tokio::test]
 async fn a_busy_agent_does_not_hold_up_the_connection() {
-    if skipped() {
+    if !lab() {
         return;
     }
     let broker = Broker::start();

@@ -24,7 +24,7 @@ pub struct DesiredState {
     pub generation: u64,
     /// The address pool of all tasks.
     pub pool: Pool,
-    /// Images to have, pulled before any container that needs them.
+    /// Images to have, pulled one after the other in this order, each before any container that needs it.
     #[serde(default)]
     pub images: Vec<ImageRef>,
     #[serde(default)]

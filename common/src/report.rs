@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-/// Presence. `session` is the wall-clock second of the agent's start, so that a late Last Will of an
-/// older session cannot overrule a newer birth.
+/// Presence. `session` is the wall-clock millisecond of the connection, and rises with each one of an
+/// agent, so that a late Last Will of an older connection cannot overrule a newer birth.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     pub schema: u32,

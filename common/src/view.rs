@@ -14,7 +14,7 @@ pub struct JobView {
     pub name: JobName,
     pub state: JobState,
     pub profile: String,
-    /// Why the job waits or failed, for people; empty otherwise.
+    /// Why the job waits, does not run though it was placed, or failed, for people; empty otherwise.
     #[serde(default)]
     pub reason: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -96,13 +96,16 @@ impl Lab {
         self.finish(&format!("{}-docker", node.spec.name), signal)
     }
 
-    pub(crate) fn docker_ready(&self, node: &Node<'_>) -> Result<()> {
-        docker::wait(&node.docker_socket(), PATIENCE)
-    }
-
     fn finish(&self, name: &str, signal: Signal) -> Result<()> {
         let pid = processes::of_file(&self.run().join(format!("{name}.pid")), &self.id);
         processes::end(&[pid.with_context(|| format!("{name} is not running"))?], signal, PATIENCE)
+    }
+}
+
+impl Node<'_> {
+    /// Waits until the node's Docker answers.
+    pub(crate) fn docker_ready(&self) -> Result<()> {
+        docker::wait(&self.docker_socket(), PATIENCE)
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn apply(lab: &Lab, fault: &Fault) -> Result<()> {
         Fault::StartDocker { node } => {
             let node = lab.node(node)?;
             lab.start_docker(&node)?;
-            lab.docker_ready(&node)
+            node.docker_ready()
         }
         Fault::LoseNode { node } => lose(lab, &lab.node(node)?),
         Fault::ReturnNode { node } => restore(lab, &lab.node(node)?),
@@ -62,7 +62,7 @@ fn lose(lab: &Lab, node: &Node<'_>) -> Result<()> {
 fn restore(lab: &Lab, node: &Node<'_>) -> Result<()> {
     connect(lab, node, State::Up)?;
     lab.start_docker(node)?;
-    lab.docker_ready(node)?;
+    node.docker_ready()?;
     if node.state().join("edgeloom-agent").exists() {
         lab.start_agent(node)?;
     }

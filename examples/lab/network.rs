@@ -66,7 +66,10 @@ pub(crate) fn create(lab: &Lab) -> Result<()> {
         for (here, there) in [(0, 1), (1, 0)] {
             let (here, there) = (&one.between[here], &one.between[there]);
             let (middle, end) = (link(id, one), node(id, here));
-            writeln!(lines, "link add name {here} netns {middle} type veth peer name to-{there} netns {end}")?;
+            writeln!(
+                lines,
+                "link add name {here} netns {middle} type veth peer name to-{there} netns {end}"
+            )?;
         }
     }
     feed(&["ip", "-batch", "-"], &lines)?;

@@ -13,12 +13,7 @@ pub(crate) struct Fetch {
     pub(crate) bytes: u64,
 }
 
-/// Where the log ends now: the offset for a later [`bytes_fetched`].
-pub(crate) fn offset(log: &Path) -> Result<u64> {
-    Ok(std::fs::metadata(log)?.len())
-}
-
-/// Blobs delivered since the offset, whole or in part.
+/// Blobs delivered, whole or in part, as the log tells from this byte on.
 pub(crate) fn bytes_fetched(log: &Path, since: u64) -> Result<Vec<Fetch>> {
     let mut file = std::fs::File::open(log)?;
     file.seek(SeekFrom::Start(since))?;

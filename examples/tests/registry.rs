@@ -32,7 +32,7 @@ impl Registry {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .expect("the Debian package docker-registry is installed");
+            .expect("lab() has prepared docker-registry");
         let registry = Self { server, directory, address };
         while registry.status("").is_none() {
             std::thread::sleep(Duration::from_millis(20));
@@ -66,12 +66,10 @@ impl Drop for Registry {
     }
 }
 
-fn skipped() -> bool {
-    let skip = std::env::var_os("EDGELOOM_SKIP_LAB").is_some_and(|value| value == "1");
-    if skip {
-        println!("skipped: EDGELOOM_SKIP_LAB=1");
-    }
-    skip
+/// Whether tests with the registry run.
+#[track_caller]
+fn lab() -> bool {
+    edgeloom_prepare::lab_allowed(&["docker-registry"])
 }
 
 fn image() -> ImageSpec {
@@ -88,7 +86,7 @@ fn image() -> ImageSpec {
 
 #[test]
 fn a_pushed_image_reads_back_whole() {
-    if skipped() {
+    if !lab() {
         return;
     }
     let registry = Registry::start();
@@ -108,7 +106,7 @@ fn a_pushed_image_reads_back_whole() {
 
 #[test]
 fn what_the_registry_refuses_is_told_with_its_words() {
-    if skipped() {
+    if !lab() {
         return;
     }
     let registry = Registry::start();

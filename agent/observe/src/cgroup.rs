@@ -50,27 +50,14 @@ impl Cgroup {
     }
 
     fn below(mounts: &Path, path: &str) -> Result<Self, CgroupError> {
-        if path.is_empty()
-            || !Path::new(path)
-                .components()
-                .all(|part| matches!(part, Component::Normal(_)))
-        {
-            return Err(CgroupError::Path {
-                path: path.to_owned(),
-            });
+        if path.is_empty() || !Path::new(path).components().all(|part| matches!(part, Component::Normal(_))) {
+            return Err(CgroupError::Path { path: path.to_owned() });
         }
-        let files = files::find(mounts, path).ok_or_else(|| CgroupError::Missing {
-            path: path.to_owned(),
-            mounts: mounts.to_owned(),
-        })?;
+        let files = files::find(mounts, path)
+            .ok_or_else(|| CgroupError::Missing { path: path.to_owned(), mounts: mounts.to_owned() })?;
         let machine = Machine::open()?.capacity();
         let cpu_time = files.cpu_time()?;
-        Ok(Self {
-            files,
-            machine,
-            before: Instant::now(),
-            cpu_time,
-        })
+        Ok(Self { files, machine, before: Instant::now(), cpu_time })
     }
 
     /// Quota and limit, or the machine's where there is none.
@@ -78,14 +65,8 @@ impl Cgroup {
     /// # Errors
     /// When a control file has gone or does not read.
     pub fn capacity(&self) -> Result<Capacity, CgroupError> {
-        let cpu = self
-            .files
-            .cpu_quota()?
-            .map_or(self.machine.cpu, |quota| quota.min(self.machine.cpu));
-        let memory = self
-            .files
-            .memory_limit()?
-            .map_or(self.machine.memory, |l| l.min(self.machine.memory));
+        let cpu = self.files.cpu_quota()?.map_or(self.machine.cpu, |quota| quota.min(self.machine.cpu));
+        let memory = self.files.memory_limit()?.map_or(self.machine.memory, |l| l.min(self.machine.memory));
         Ok(Capacity { cpu, memory })
     }
 
@@ -97,10 +78,7 @@ impl Cgroup {
         let (now, cpu_time) = (Instant::now(), self.files.cpu_time()?);
         let cpu = share(cpu_time.saturating_sub(self.cpu_time), now - self.before);
         (self.before, self.cpu_time) = (now, cpu_time);
-        Ok(Load {
-            cpu,
-            memory: self.files.memory_used()?,
-        })
+        Ok(Load { cpu, memory: self.files.memory_used()? })
     }
 }
 
@@ -133,10 +111,7 @@ mod tests {
         ("cpuacct/lab/n1/cpuacct.usage", "5000000000\n"),
         ("memory/lab/n1/memory.limit_in_bytes", "8388608\n"),
         ("memory/lab/n1/memory.usage_in_bytes", "5000000\n"),
-        (
-            "memory/lab/n1/memory.stat",
-            "cache 9\ninactive_file 1\ntotal_inactive_file 1000000\n",
-        ),
+        ("memory/lab/n1/memory.stat", "cache 9\ninactive_file 1\ntotal_inactive_file 1000000\n"),
     ];
     const V2: &[(&str, &str)] = &[
         ("lab/n1/cpu.max", "40000 100000\n"),
@@ -153,21 +128,9 @@ mod tests {
             write(root.path(), files);
             let mut group = Cgroup::below(root.path(), "lab/n1").unwrap();
             let capacity = group.capacity().unwrap();
-            assert_eq!(
-                capacity,
-                Capacity {
-                    cpu: MilliCores(400),
-                    memory: Bytes(8_388_608)
-                }
-            );
+            assert_eq!(capacity, Capacity { cpu: MilliCores(400), memory: Bytes(8_388_608) });
             assert_eq!(group.cpu_time, Duration::from_secs(5));
-            assert_eq!(
-                group.load().unwrap(),
-                Load {
-                    cpu: MilliCores(0),
-                    memory: Bytes(4_000_000)
-                }
-            );
+            assert_eq!(group.load().unwrap(), Load { cpu: MilliCores(0), memory: Bytes(4_000_000) });
         }
     }
 
@@ -183,23 +146,14 @@ mod tests {
             let root = tempfile::tempdir().unwrap();
             write(root.path(), files);
             write(root.path(), &unlimited);
-            assert_eq!(
-                Cgroup::below(root.path(), "lab/n1").unwrap().capacity().unwrap(),
-                machine
-            );
+            assert_eq!(Cgroup::below(root.path(), "lab/n1").unwrap().capacity().unwrap(), machine);
         }
     }
 
     #[test]
     fn cpu_use_is_the_difference_of_two_readings() {
-        assert_eq!(
-            share(Duration::from_millis(250), Duration::from_secs(1)),
-            MilliCores(250)
-        );
-        assert_eq!(
-            share(Duration::from_secs(3), Duration::from_secs(2)),
-            MilliCores(1500)
-        );
+        assert_eq!(share(Duration::from_millis(250), Duration::from_secs(1)), MilliCores(250));
+        assert_eq!(share(Duration::from_secs(3), Duration::from_secs(2)), MilliCores(1500));
         assert_eq!(share(Duration::from_secs(3), Duration::ZERO), MilliCores(0));
     }
 
@@ -207,15 +161,9 @@ mod tests {
     fn wrong_paths_and_files_are_refused_by_name() {
         let root = tempfile::tempdir().unwrap();
         for path in ["", "/lab", "lab/../n1"] {
-            assert!(
-                matches!(Cgroup::below(root.path(), path), Err(CgroupError::Path { .. })),
-                "{path}"
-            );
+            assert!(matches!(Cgroup::below(root.path(), path), Err(CgroupError::Path { .. })), "{path}");
         }
-        assert!(matches!(
-            Cgroup::below(root.path(), "lab/n1"),
-            Err(CgroupError::Missing { .. })
-        ));
+        assert!(matches!(Cgroup::below(root.path(), "lab/n1"), Err(CgroupError::Missing { .. })));
         write(root.path(), V2);
         write(root.path(), &[("lab/n1/memory.current", "many\n")]);
         let error = Cgroup::below(root.path(), "lab/n1").unwrap().load().unwrap_err();

@@ -24,17 +24,12 @@ pub struct Disk {
 /// # Errors
 /// When the path does not exist.
 pub fn read(path: &Path) -> Result<Disk, DiskError> {
-    let stat = nix::sys::statvfs::statvfs(path).map_err(|cause| DiskError {
-        path: path.to_owned(),
-        cause,
-    })?;
+    let stat =
+        nix::sys::statvfs::statvfs(path).map_err(|cause| DiskError { path: path.to_owned(), cause })?;
     let block = stat.fragment_size();
     let used = stat.blocks().saturating_sub(stat.blocks_free());
     let capacity = used.saturating_add(stat.blocks_available());
-    Ok(Disk {
-        capacity: Bytes(capacity.saturating_mul(block)),
-        used: Bytes(used.saturating_mul(block)),
-    })
+    Ok(Disk { capacity: Bytes(capacity.saturating_mul(block)), used: Bytes(used.saturating_mul(block)) })
 }
 
 #[cfg(test)]

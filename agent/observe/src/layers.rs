@@ -35,9 +35,7 @@ pub enum LayersError {
 pub fn read(docker_root: &Path, driver: &str) -> Result<LayerInventory, LayersError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if driver.is_empty() || !driver.chars().all(plain) {
-        return Err(LayersError::Driver {
-            driver: driver.chars().take(64).collect(),
-        });
+        return Err(LayersError::Driver { driver: driver.chars().take(64).collect() });
     }
     let store = docker_root.join("image").join(driver);
     let images = store.join("imagedb/content/sha256");
@@ -58,10 +56,7 @@ pub fn read(docker_root: &Path, driver: &str) -> Result<LayerInventory, LayersEr
 /// The entries of `path` that are named by a SHA-256 digest, sorted. A missing directory is empty:
 /// dockerd makes it with the first entry. Other names are temporary files.
 fn digests(path: &Path, room: &mut usize) -> Result<Vec<String>, LayersError> {
-    let failed = |cause| LayersError::Read {
-        path: path.to_owned(),
-        cause,
-    };
+    let failed = |cause| LayersError::Read { path: path.to_owned(), cause };
     let entries = match std::fs::read_dir(path) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -73,9 +68,7 @@ fn digests(path: &Path, room: &mut usize) -> Result<Vec<String>, LayersError> {
         let Some(name) = name.to_str().filter(|name| is_sha256(name)) else {
             continue;
         };
-        *room = room
-            .checked_sub(1)
-            .ok_or(LayersError::TooMany { bound: ENTRIES_MAX })?;
+        *room = room.checked_sub(1).ok_or(LayersError::TooMany { bound: ENTRIES_MAX })?;
         found.push(format!("sha256:{name}"));
     }
     found.sort_unstable();
@@ -83,10 +76,7 @@ fn digests(path: &Path, room: &mut usize) -> Result<Vec<String>, LayersError> {
 }
 
 fn is_sha256(name: &str) -> bool {
-    name.len() == 64
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+    name.len() == 64 && name.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
 }
 
 #[cfg(test)]
@@ -128,34 +118,22 @@ mod tests {
 
         let layers = read(root.path(), "overlay2").unwrap();
         assert_eq!(layers.image_ids, [format!("sha256:{}", hex('c'))]);
-        assert_eq!(
-            layers.chain_ids,
-            [format!("sha256:{}", hex('a')), format!("sha256:{}", hex('b'))]
-        );
+        assert_eq!(layers.chain_ids, [format!("sha256:{}", hex('a')), format!("sha256:{}", hex('b'))]);
         assert_eq!(layers.known_digests, [format!("sha256:{}", hex('d'))]);
     }
 
     #[test]
     fn another_layout_is_an_error_and_not_an_empty_store() {
         let root = tempfile::tempdir().unwrap();
-        assert!(matches!(
-            read(root.path(), "overlay2"),
-            Err(LayersError::Layout { .. })
-        ));
+        assert!(matches!(read(root.path(), "overlay2"), Err(LayersError::Layout { .. })));
         for driver in ["", "..", "a/b"] {
-            assert!(
-                matches!(read(root.path(), driver), Err(LayersError::Driver { .. })),
-                "{driver}"
-            );
+            assert!(matches!(read(root.path(), driver), Err(LayersError::Driver { .. })), "{driver}");
         }
     }
 
     #[test]
     fn a_full_list_fits_one_packet_and_one_more_is_refused() {
-        let entry = serde_json::to_string(&format!("sha256:{}", hex('a')))
-            .unwrap()
-            .len()
-            + 1;
+        let entry = serde_json::to_string(&format!("sha256:{}", hex('a'))).unwrap().len() + 1;
         assert!(ENTRIES_MAX * entry < edgeloom_common::topics::PACKET_MAX * 9 / 10);
 
         let (_root, store) = fresh_store();
@@ -163,10 +141,7 @@ mod tests {
         for digit in ['a', 'b'] {
             fs::write(images.join(hex(digit)), "{}").unwrap();
         }
-        assert!(matches!(
-            digests(&images, &mut 1),
-            Err(LayersError::TooMany { .. })
-        ));
+        assert!(matches!(digests(&images, &mut 1), Err(LayersError::TooMany { .. })));
         assert_eq!(digests(&images, &mut 2).unwrap().len(), 2);
     }
 }

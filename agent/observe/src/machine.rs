@@ -42,10 +42,7 @@ impl Machine {
     #[must_use]
     pub fn capacity(&self) -> Capacity {
         let cores = u32::try_from(self.system.cpus().len()).unwrap_or(u32::MAX);
-        Capacity {
-            cpu: MilliCores(cores.saturating_mul(1000)),
-            memory: Bytes(self.system.total_memory()),
-        }
+        Capacity { cpu: MilliCores(cores.saturating_mul(1000)), memory: Bytes(self.system.total_memory()) }
     }
 
     /// The model name of the first CPU; empty where the kernel has none.
@@ -57,20 +54,12 @@ impl Machine {
     /// CPU used since the reading before, and the memory that is not available to new programs.
     pub fn load(&mut self) -> Load {
         self.system.refresh_cpu_usage();
-        self.system
-            .refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
+        self.system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
         let share = f64::from(self.system.global_cpu_usage()).clamp(0.0, 100.0) / 100.0;
         let capacity = self.capacity();
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a share of a u32"
-        )]
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a u32")]
         let cpu = (f64::from(capacity.cpu.0) * share).round() as u32;
-        Load {
-            cpu: MilliCores(cpu),
-            memory: Bytes(self.system.used_memory()),
-        }
+        Load { cpu: MilliCores(cpu), memory: Bytes(self.system.used_memory()) }
     }
 }
 

@@ -2,7 +2,13 @@
 //!
 //! The run counts iterations of the reference kernel against the thread's own CPU time, so other work
 //! and CPU quotas lengthen the run but do not falsify it. Its result is kept in the state directory
-//! and holds as long as the CPU, the architecture and the kernel's unit stay the same.
+//! and holds as long as the CPU, the architecture and the kernel's unit stay the same. What heat, busy
+//! sibling threads and other guests of a shared host take from it later, [`sample`] measures and
+//! [`Tracker`] sums up.
+
+mod track;
+
+pub use track::Tracker;
 
 use crate::machine::{Machine, MachineError};
 use edgeloom_common::work::{ITERATIONS_PER_SECOND, spin};
@@ -15,6 +21,8 @@ use std::time::{Duration, Instant};
 
 /// About 10 ms of a reference core: long against the clock's steps, short against a quota period.
 const SLICE: u64 = ITERATIONS_PER_SECOND / 100;
+/// About 1 ms of a reference core: often made, on the thread that everything else runs on.
+const SAMPLE: u64 = SLICE / 10;
 
 /// The run ends when both have passed, or at `WALL_MAX`.
 const WALL_MIN: Duration = Duration::from_secs(1);
@@ -47,10 +55,7 @@ struct Kept {
 
 impl Kept {
     fn holds_for(&self, other: &Self) -> bool {
-        Self {
-            core_speed: other.core_speed,
-            ..self.clone()
-        } == *other
+        Self { core_speed: other.core_speed, ..self.clone() } == *other
             && self.core_speed.is_finite()
             && self.core_speed > 0.0
     }
@@ -78,34 +83,82 @@ pub fn core_speed(state_dir: &Path) -> Result<f64, SpeedError> {
     Ok(run.core_speed)
 }
 
+/// Forgets the kept run.
+///
+/// # Errors
+/// When the file is there and stays.
+pub fn forget(state_dir: &Path) -> Result<(), SpeedError> {
+    let file = state_dir.join(CACHE_FILE);
+    for file in [beside(&file), file] {
+        if let Err(cause) = std::fs::remove_file(&file)
+            && cause.kind() != io::ErrorKind::NotFound
+        {
+            return Err(SpeedError::Keep { file, cause });
+        }
+    }
+    Ok(())
+}
+
 fn read(file: &Path) -> Option<Kept> {
     serde_json::from_slice(&std::fs::read(file).ok()?).ok()
 }
 
 /// Written beside and renamed, so that a cut leaves the old file or none.
 fn keep(file: &Path, run: &Kept) -> io::Result<()> {
-    let beside = file.with_extension("new");
+    let beside = beside(file);
     std::fs::write(&beside, serde_json::to_vec(run)?)?;
     std::fs::rename(&beside, file)
 }
 
-/// The median speed of the run's slices: a slice during which the CPU changed its clock rate does
-/// not move it.
+fn beside(file: &Path) -> PathBuf {
+    file.with_extension("new")
+}
+
+/// The mean over the run: all iterations by all CPU time, since tasks live on the mean too.
 fn measure() -> nix::Result<f64> {
     let start = Instant::now();
-    let mut speeds = Vec::with_capacity(512);
     let first = thread_cpu_time()?;
-    let mut before = first;
+    let mut iterations = 0;
     loop {
         black_box(spin(black_box(SLICE)));
-        let now = thread_cpu_time()?;
-        speeds.push(speed(SLICE, now - before));
-        before = now;
-        let (wall, cpu) = (start.elapsed(), now - first);
+        iterations += SLICE;
+        let (wall, cpu) = (start.elapsed(), thread_cpu_time()? - first);
         if (wall >= WALL_MIN && cpu >= CPU_MIN) || wall >= WALL_MAX {
-            return Ok(median(&mut speeds));
+            return Ok(speed(iterations, cpu));
         }
     }
+}
+
+/// One short slice: the speed now of the core that the calling thread is on. None where that core's
+/// clock is turned down because it idles, which says nothing of its speed under load.
+///
+/// # Errors
+/// When the CPU clock does not read.
+pub fn sample() -> Result<Option<f64>, SpeedError> {
+    let before = thread_cpu_time().map_err(SpeedError::Clock)?;
+    black_box(spin(black_box(SAMPLE)));
+    let cpu_time = thread_cpu_time().map_err(SpeedError::Clock)? - before;
+    Ok((!is_clocked_down()).then(|| speed(SAMPLE, cpu_time)))
+}
+
+/// Whether the governor holds this thread's core well below the clock rate it allows. A core throttled
+/// by heat is not clocked down in this sense: the kernel lowers the allowed rate itself.
+fn is_clocked_down() -> bool {
+    let Ok(cpu) = nix::sched::sched_getcpu() else { return false };
+    let rate_khz = |file: &str| {
+        let text = std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/{file}"));
+        text.ok()?.trim().parse::<u64>().ok()
+    };
+    match (rate_khz("scaling_cur_freq"), rate_khz("scaling_max_freq")) {
+        (Some(now), Some(allowed)) => is_idle_rate(now, allowed),
+        _ => false,
+    }
+}
+
+/// Idle boards run at 0.4 to 0.63 of the allowed rate (Raspberry Pi 3 to 5), all cores busy at 0.7 or
+/// more (processors that raise the clock of a single busy core).
+fn is_idle_rate(now_khz: u64, allowed_khz: u64) -> bool {
+    now_khz.saturating_mul(100) < allowed_khz.saturating_mul(65)
 }
 
 fn thread_cpu_time() -> nix::Result<Duration> {
@@ -113,17 +166,9 @@ fn thread_cpu_time() -> nix::Result<Duration> {
 }
 
 /// Reference-core seconds a CPU second.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "iterations of a slice stay far below 2^52"
-)]
+#[expect(clippy::cast_precision_loss, reason = "iterations of a slice stay far below 2^52")]
 fn speed(iterations: u64, cpu_time: Duration) -> f64 {
     iterations as f64 / cpu_time.as_secs_f64().max(1e-9) / ITERATIONS_PER_SECOND as f64
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(1.0)
 }
 
 #[cfg(test)]
@@ -134,6 +179,19 @@ mod tests {
     fn speed_is_one_on_a_reference_core() {
         assert!((speed(ITERATIONS_PER_SECOND / 2, Duration::from_millis(500)) - 1.0).abs() < 1e-9);
         assert!((speed(ITERATIONS_PER_SECOND, Duration::from_millis(500)) - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_sample_is_a_speed() {
+        if let Some(speed) = sample().unwrap() {
+            assert!(speed > 0.01 && speed < 100.0, "{speed}");
+        }
+    }
+
+    #[test]
+    fn an_idle_board_is_told_from_a_busy_one() {
+        assert!(is_idle_rate(600_000, 1_500_000) && is_idle_rate(1_500_000, 2_400_000));
+        assert!(!is_idle_rate(1_500_000, 1_500_000) && !is_idle_rate(2_800_000, 4_000_000));
     }
 
     #[test]
@@ -151,6 +209,15 @@ mod tests {
         kept.cpu_model.push_str(" of another board");
         keep(&file, &kept).unwrap();
         assert!((core_speed(dir.path()).unwrap() - 7.25).abs() > 1e-9);
+    }
+
+    #[test]
+    fn a_forgotten_run_leaves_no_file() {
+        let dir = tempfile::tempdir().unwrap();
+        core_speed(dir.path()).unwrap();
+        forget(dir.path()).unwrap();
+        forget(dir.path()).unwrap();
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
     #[test]

@@ -27,16 +27,8 @@ impl Group {
         dirs.iter().for_each(|dir| fs::create_dir_all(dir).unwrap());
         let group = Self { name, dirs };
         for (file, value) in settings {
-            let found = group
-                .dirs
-                .iter()
-                .map(|dir| dir.join(file))
-                .find(|path| path.exists());
-            fs::write(
-                found.unwrap_or_else(|| panic!("no {file} in {:?}", group.dirs)),
-                value,
-            )
-            .unwrap();
+            let found = group.dirs.iter().map(|dir| dir.join(file)).find(|path| path.exists());
+            fs::write(found.unwrap_or_else(|| panic!("no {file} in {:?}", group.dirs)), value).unwrap();
         }
         group
     }
@@ -52,8 +44,7 @@ impl Drop for Group {
 
 #[test]
 fn quota_and_limit_of_a_real_group_are_its_capacity() {
-    if std::env::var_os("EDGELOOM_SKIP_LAB").is_some() {
-        eprintln!("skipped: needs root and control groups (EDGELOOM_SKIP_LAB is set)");
+    if !edgeloom_prepare::lab_allowed(&[]) {
         return;
     }
     let v1 = [
@@ -64,10 +55,7 @@ fn quota_and_limit_of_a_real_group_are_its_capacity() {
     let group = Group::with_limits(v1, [("cpu.max", "35000 100000"), ("memory.max", "67108864")]);
     let mut meter = Meter::open(Some(&group.name)).unwrap();
     let capacity = meter.capacity().unwrap();
-    assert_eq!(
-        (capacity.cpu, capacity.memory),
-        (MilliCores(350), Bytes(67_108_864))
-    );
+    assert_eq!((capacity.cpu, capacity.memory), (MilliCores(350), Bytes(67_108_864)));
     let load = meter.load().unwrap();
     assert_eq!(load.cpu, MilliCores(0), "nothing runs in the group");
     assert!(load.memory <= capacity.memory);

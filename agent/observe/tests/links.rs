@@ -28,10 +28,7 @@ fn link(neighbour: &str, interface: &str, address: [u8; 4], neighbour_address: [
 }
 
 fn runtime() -> Runtime {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap()
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
 /// The first event that `wanted` accepts.
@@ -41,10 +38,7 @@ async fn wait_for<T>(
 ) -> T {
     let search = async {
         loop {
-            let event = events
-                .recv()
-                .await
-                .expect("the prober runs as long as it is listened to");
+            let event = events.recv().await.expect("the prober runs as long as it is listened to");
             if let Some(found) = wanted(event) {
                 return found;
             }
@@ -75,10 +69,8 @@ fn two_neighbours_find_each_other_and_miss_the_one_that_goes() {
 
         drop(events_two);
         timeout(PATIENCE, other).await.unwrap().unwrap();
-        wait_for(&mut events_one, |event| {
-            (event == LinkEvent::Down("two".parse().unwrap())).then_some(())
-        })
-        .await;
+        wait_for(&mut events_one, |event| (event == LinkEvent::Down("two".parse().unwrap())).then_some(()))
+            .await;
     });
 }
 
@@ -88,10 +80,7 @@ fn a_link_whose_address_does_not_exist_yet_opens_and_is_down() {
         let prober = Prober::open(vec![link("two", "none", [192, 0, 2, 1], [192, 0, 2, 2])]).unwrap();
         let (sender, mut events) = mpsc::channel(8);
         tokio::spawn(prober.run(sender));
-        wait_for(&mut events, |event| {
-            (event == LinkEvent::Down("two".parse().unwrap())).then_some(())
-        })
-        .await;
+        wait_for(&mut events, |event| (event == LinkEvent::Down("two".parse().unwrap())).then_some(())).await;
     });
 }
 
@@ -113,9 +102,7 @@ struct ShapedLink {
 
 impl ShapedLink {
     fn build() -> Self {
-        let shaped = Self {
-            prefix: format!("elo{}", std::process::id()),
-        };
+        let shaped = Self { prefix: format!("elo{}", std::process::id()) };
         let [a, m, b] = ["a", "m", "b"].map(|side| shaped.namespace(side));
         for name in [&a, &m, &b] {
             run(&format!("ip netns add {name}"));
@@ -124,15 +111,11 @@ impl ShapedLink {
         run(&format!("ip -n {m} link add br0 type bridge"));
         run(&format!("ip -n {m} link set br0 up"));
         for (side, middle, address) in [(&a, "vm-a", "10.99.0.1/24"), (&b, "vm-b", "10.99.0.2/24")] {
-            run(&format!(
-                "ip -n {m} link add {middle} type veth peer name vlk netns {side}"
-            ));
+            run(&format!("ip -n {m} link add {middle} type veth peer name vlk netns {side}"));
             run(&format!("ip -n {m} link set {middle} master br0 up"));
             run(&format!("ip -n {side} addr add {address} dev vlk"));
             run(&format!("ip -n {side} link set vlk up"));
-            run(&format!(
-                "tc -n {m} qdisc add dev {middle} root tbf rate 20mbit burst 16kb latency 400ms"
-            ));
+            run(&format!("tc -n {m} qdisc add dev {middle} root tbf rate 20mbit burst 16kb latency 400ms"));
         }
         shaped
     }
@@ -158,9 +141,7 @@ impl ShapedLink {
 impl Drop for ShapedLink {
     fn drop(&mut self) {
         for side in ["a", "m", "b"] {
-            let _ = Command::new("ip")
-                .args(["netns", "del", &self.namespace(side)])
-                .status();
+            let _ = Command::new("ip").args(["netns", "del", &self.namespace(side)]).status();
         }
     }
 }
@@ -173,8 +154,7 @@ fn run(line: &str) {
 
 #[test]
 fn a_train_reads_the_rate_of_the_shaper_and_a_cut_link_goes_down_and_up() {
-    if std::env::var_os("EDGELOOM_SKIP_LAB").is_some() {
-        eprintln!("skipped: needs root and network namespaces (EDGELOOM_SKIP_LAB is set)");
+    if !edgeloom_prepare::lab_allowed(&["ip", "tc"]) {
         return;
     }
     let shaped = ShapedLink::build();
@@ -214,14 +194,8 @@ async fn near_end(middle: String) -> BitRate {
     .await;
     let neighbour: edgeloom_common::ids::NodeId = "b".parse().unwrap();
     run(&format!("ip -n {middle} link set vm-b down"));
-    wait_for(&mut events, |event| {
-        (event == LinkEvent::Down(neighbour.clone())).then_some(())
-    })
-    .await;
+    wait_for(&mut events, |event| (event == LinkEvent::Down(neighbour.clone())).then_some(())).await;
     run(&format!("ip -n {middle} link set vm-b up"));
-    wait_for(&mut events, |event| {
-        (event == LinkEvent::Up(neighbour.clone())).then_some(())
-    })
-    .await;
+    wait_for(&mut events, |event| (event == LinkEvent::Up(neighbour.clone())).then_some(())).await;
     capacity
 }

@@ -14,7 +14,7 @@ use crate::session::{self, SessionSettings};
 use crate::store::{Lock, StateError};
 use crate::wire::Up;
 use crate::worker::Worker;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch as latest};
 use tokio::task::JoinSet;
@@ -130,7 +130,6 @@ async fn named(task: &'static str, body: impl Future<Output = ()>) -> &'static s
 
 fn session_settings(config: &Config) -> Result<SessionSettings, AppError> {
     let controller = config.controller.clone().ok_or(AppError::NoController)?;
-    let session = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     Ok(SessionSettings {
         node: config.node.clone(),
         host: controller.host,
@@ -138,6 +137,5 @@ fn session_settings(config: &Config) -> Result<SessionSettings, AppError> {
         ca: controller.ca,
         certificate: controller.certificate,
         key: controller.key,
-        session,
     })
 }

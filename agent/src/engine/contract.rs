@@ -5,9 +5,14 @@ use super::fake::{DIGEST, FakeEngine, document, spec};
 use super::{ContainerEngine, EngineError, FoundState, LogSelection, NetworkSpec, TaskKey};
 use edgeloom_common::desired::{ContainerSpec, ImageRef};
 use std::net::Ipv4Addr;
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 const BRIDGE: &str = "edgeloom-test";
+/// Many times what a daemon needs on a slow disk: a bound for one that never answers.
+const TRIAL_MAX: Duration = Duration::from_secs(300);
+/// Pause before the list is read again: it may be a moment behind the event that was waited for.
+const SETTLING: Duration = Duration::from_millis(300);
 
 fn network() -> NetworkSpec {
     NetworkSpec { bridge: BRIDGE.to_owned(), pool: document(1, vec![]).pool }
@@ -111,12 +116,15 @@ async fn the_fake_keeps_the_contract() {
 
 #[tokio::test]
 async fn docker_keeps_the_contract() {
-    let Some(docker) = PrivateDocker::start().await else {
-        return;
+    let trial = async {
+        let Some(docker) = PrivateDocker::start().await else {
+            return;
+        };
+        let image = docker.import().await;
+        contract(&docker.engine, &image).await;
+        limits_and_exit_code(&docker, &image).await;
     };
-    let image = docker.import().await;
-    contract(&docker.engine, &image).await;
-    limits_and_exit_code(&docker, &image).await;
+    tokio::time::timeout(TRIAL_MAX, trial).await.expect("a daemon that hangs fails the test");
 }
 
 /// What the fake has nothing to show for.
@@ -130,9 +138,7 @@ async fn limits_and_exit_code(docker: &PrivateDocker, image: &ImageRef) {
         let id = engine.create(&spec, BRIDGE).await.unwrap();
         engine.start(&id).await.unwrap();
         while state(engine, &spec).await != Some(FoundState::Exited(Some(3))) {
-            // The list may be a moment behind the event that is waited for.
-            let pause = std::time::Duration::from_millis(300);
-            let _ = tokio::time::timeout(pause, signals.recv()).await;
+            let _ = tokio::time::timeout(SETTLING, signals.recv()).await;
         }
         engine.remove(&id).await.unwrap();
     };

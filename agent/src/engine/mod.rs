@@ -55,10 +55,10 @@ impl TaskKey {
         Self { job: spec.job.clone(), task: spec.task.clone() }
     }
 
-    /// The container's name.
+    /// The container's name. Names of jobs and tasks hold no `_`, so no two keys share one.
     #[must_use]
     pub fn container_name(&self) -> String {
-        format!("edgeloom-{}-{}", self.job, self.task)
+        format!("edgeloom_{}_{}", self.job, self.task)
     }
 }
 
@@ -188,4 +188,15 @@ pub trait ContainerEngine: Send + Sync + 'static {
     fn events(&self, changed: mpsc::Sender<()>) -> impl Future<Output = Result<(), EngineError>> + Send;
     /// Asks for the version, settling on an API version anew.
     fn version(&self) -> impl Future<Output = Result<EngineVersion, EngineError>> + Send;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_tasks_share_a_container_name() {
+        let key = |job: &str, task: &str| TaskKey { job: job.parse().unwrap(), task: task.parse().unwrap() };
+        assert_ne!(key("a-b", "c").container_name(), key("a", "b-c").container_name());
+    }
 }

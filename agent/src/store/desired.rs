@@ -37,6 +37,11 @@ impl DesiredFile {
         self.directory.join("desired.json")
     }
 
+    /// Left behind by a power cut only.
+    fn temporary(&self) -> PathBuf {
+        self.directory.join("desired.json.new")
+    }
+
     /// The document on disk; none when there was never one.
     pub(crate) fn load(&self) -> Result<Option<DesiredState>, StateError> {
         let path = self.path();
@@ -59,7 +64,7 @@ impl DesiredFile {
     }
 
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        let temporary = self.directory.join("desired.json.new");
+        let temporary = self.temporary();
         let mut file = File::create(&temporary)?;
         file.write_all(bytes)?;
         file.sync_all()?;
@@ -70,12 +75,14 @@ impl DesiredFile {
 
     /// Forgets the document.
     pub(crate) fn remove(&self) -> Result<(), StateError> {
-        match std::fs::remove_file(self.path()) {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                Err(StateError::Write { path: self.path(), source })
+        for path in [self.temporary(), self.path()] {
+            if let Err(source) = std::fs::remove_file(&path)
+                && source.kind() != io::ErrorKind::NotFound
+            {
+                return Err(StateError::Write { path, source });
             }
-            _ => Ok(()),
         }
+        Ok(())
     }
 }
 

@@ -2,6 +2,13 @@
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a killed agent may take to let go: its threads end one after the other, and the last one
+/// closes the file.
+const PATIENCE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Why the directory is not ours to use.
 #[derive(Debug, thiserror::Error)]
@@ -24,10 +31,16 @@ impl Lock {
         let io = |source| LockError::Io { directory: directory.to_owned(), source };
         std::fs::create_dir_all(directory).map_err(io)?;
         let file = File::create(directory.join("lock")).map_err(io)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self { _file: file }),
-            Err(TryLockError::WouldBlock) => Err(LockError::Held { directory: directory.to_owned() }),
-            Err(TryLockError::Error(source)) => Err(io(source)),
+        let begun = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self { _file: file }),
+                Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) => {
+                    return Err(LockError::Held { directory: directory.to_owned() });
+                }
+                Err(TryLockError::Error(source)) => return Err(io(source)),
+            }
         }
     }
 }

@@ -1,4 +1,7 @@
 //! The images that the document needs: which are there, which is on its way, when to try again.
+//!
+//! Pulls go one at a time in the order of [`DesiredState::images`]: the controller foretells with it which
+//! pull fetches a layer that several images share.
 
 use super::act::Todo;
 use crate::engine::{EngineError, PullProgress};
@@ -83,19 +86,24 @@ impl Images {
         document.images.iter().all(|image| self.state(image) == Image::Present)
     }
 
-    /// Looks for unknown images, all at once; pulls the first missing one, a container's before others.
+    /// Looks for unknown images, all at once; pulls the first missing one as soon as all before it are
+    /// known. One that failed lets others pass until its pause is over.
     pub(super) fn next_actions(&mut self, document: &DesiredState, now: Instant) -> Vec<Todo> {
         let mut todo = Vec::new();
+        let mut may_pull = !self.pulling;
         for image in needed(document) {
             let record = self.records.entry(image.clone()).or_default();
             let pausing = record.pause.is_some_and(|until| now < until);
             match record.image {
                 Image::Unknown if !record.looking && !pausing => {
                     record.looking = true;
+                    may_pull = false;
                     todo.push(Todo::LookForImage(image.clone()));
                 }
-                Image::Missing if !self.pulling && !pausing => {
+                Image::Unknown if record.looking => may_pull = false,
+                Image::Missing if may_pull && !pausing => {
                     self.pulling = true;
+                    may_pull = false;
                     let (sender, progress) = watch::channel(PullProgress::default());
                     record.pull = Some(Pull { progress, done: false, error: String::new() });
                     todo.push(Todo::Pull(image.clone(), sender));
@@ -164,9 +172,9 @@ impl Images {
     }
 }
 
-/// Containers' images first: a prefetch must not hold up a start.
+/// In the order of pulls; a document written by hand may leave the list out.
 fn needed(document: &DesiredState) -> impl Iterator<Item = &ImageRef> {
-    document.containers.iter().map(|container| &container.image).chain(&document.images)
+    document.images.iter().chain(document.containers.iter().map(|container| &container.image))
 }
 
 fn pull_state(image: &ImageRef, pull: &Pull) -> Option<PullState> {
@@ -178,4 +186,57 @@ fn pull_state(image: &ImageRef, pull: &Pull) -> Option<PullState> {
         done: pull.done,
         error: pull.error.clone(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::fake::{document, spec};
+
+    fn image(name: &str) -> ImageRef {
+        ImageRef { repository: name.to_owned(), digest: format!("sha256:{name}"), name: name.to_owned() }
+    }
+
+    /// Images listed as `z a m`; the only container needs `a`.
+    fn listed() -> DesiredState {
+        let mut container = spec("t", "h");
+        container.image = image("a");
+        DesiredState { images: ["z", "a", "m"].map(image).to_vec(), ..document(1, vec![container]) }
+    }
+
+    fn pulls(todo: &[Todo]) -> Vec<String> {
+        let name = |todo: &Todo| match todo {
+            Todo::Pull(image, _) => Some(image.name.clone()),
+            _ => None,
+        };
+        todo.iter().filter_map(name).collect()
+    }
+
+    #[test]
+    fn images_are_pulled_in_the_order_of_the_list_whatever_is_looked_up_first() {
+        let (mut images, listed, now) = (Images::default(), listed(), Instant::now());
+        assert_eq!(images.next_actions(&listed, now).len(), 3, "all are looked for at once");
+        for name in ["m", "a"] {
+            images.looked(&image(name), Ok(false), now);
+            assert!(images.next_actions(&listed, now).is_empty(), "z is not known yet");
+        }
+        images.looked(&image("z"), Ok(false), now);
+        for name in ["z", "a", "m"] {
+            assert_eq!(pulls(&images.next_actions(&listed, now)), [name]);
+            assert!(images.next_actions(&listed, now).is_empty(), "one pull at a time");
+            images.pulled(&image(name), Ok(()), now);
+        }
+        assert!(images.all_present(&listed));
+    }
+
+    #[test]
+    fn an_image_that_fails_lets_the_next_one_pass() {
+        let (mut images, listed, now) = (Images::default(), listed(), Instant::now());
+        images.next_actions(&listed, now);
+        ["z", "a", "m"].iter().for_each(|name| images.looked(&image(name), Ok(false), now));
+        assert_eq!(pulls(&images.next_actions(&listed, now)), ["z"]);
+        let error = EngineError::Unreachable { socket: "s".to_owned(), reason: "r".to_owned() };
+        images.pulled(&image("z"), Err(error), now);
+        assert_eq!(pulls(&images.next_actions(&listed, now)), ["a"]);
+    }
 }

@@ -53,7 +53,7 @@ impl Node {
     fn agent(&self) -> Agent {
         let (up, said) = mpsc::channel(1);
         let (commands, inbox) = mpsc::channel(8);
-        let (history, _) = History::open(&self.disk.path().join("history"));
+        let (history, _) = History::open(self.disk.path());
         let settings = Settings {
             owner: owner(),
             bridge: "edgeloom0".to_owned(),
@@ -149,6 +149,16 @@ async fn a_lower_version_and_a_foreign_cluster_change_nothing_and_are_told() {
     let foreign = |observed: &Observed| observed.problems.iter().any(|problem| problem.contains("other"));
     assert_eq!(agent.observed(foreign).await.containers.len(), 3);
     assert_eq!(node.engine.running().len(), 3);
+}
+
+#[tokio::test]
+async fn a_new_connection_hears_what_the_last_one_heard() {
+    let node = Node::new();
+    let mut agent = node.agent();
+    agent.tell(document(1, tasks("h1"))).await;
+    let before = agent.converged(1).await;
+    agent.commands.send(Command::Connected).await.unwrap();
+    assert_eq!(agent.observed(|_| true).await, before);
 }
 
 #[tokio::test]

@@ -53,10 +53,9 @@ impl Step<'_> {
     /// A: images, routes, relay entries, lowered rates, containers that send nothing to other nodes.
     fn prepare(&self, node: &NodeId, target: &DesiredState) -> DesiredState {
         let now = self.now(node, target);
-        let mut images = now.images.clone();
-        images.extend(target.images.iter().cloned());
-        images.sort();
-        images.dedup();
+        // The order of pulls is that of the target; what goes later is pulled last if at all.
+        let mut images = target.images.clone();
+        images.extend(now.images.iter().filter(|image| !target.images.contains(image)).cloned());
         let mut containers = now.containers.clone();
         let starts = |spec: &&ContainerSpec| !has(&now.containers, spec) && !self.sends(node, spec);
         containers.extend(target.containers.iter().filter(starts).cloned());

@@ -5,6 +5,7 @@
 
 use crate::missing::sha256;
 use crate::model::{JobRecord, Model};
+use crate::pulls;
 use crate::topology::{DownLinks, next_hops};
 use edgeloom_common::desired::{
     ContainerSpec, DesiredState, FlowKey, FlowSpec, ImageRef, Pool, Protocol, TaskRoute,
@@ -44,9 +45,8 @@ pub(crate) fn documents(model: &Model, ground: &Ground<'_>) -> Documents {
             add_flow(&mut documents, flow, flow_key(model, record, plan, flow));
         }
     }
+    add_images(&mut documents, model);
     for document in documents.values_mut() {
-        document.images.sort();
-        document.images.dedup();
         document.routes.sort();
     }
     documents
@@ -60,6 +60,18 @@ pub(crate) fn programs(job: &edgeloom_common::job::Job) -> Vec<(TaskName, &Progr
     source.into_iter().chain(tasks).collect()
 }
 
+/// Each image once, in the order of pulls.
+fn add_images(documents: &mut Documents, model: &Model) {
+    for (record, plan) in pulls::in_order(model) {
+        for (_, node, image) in pulls::of_job(record, plan) {
+            let listed = documents.get_mut(node).map(|document| &mut document.images);
+            if let Some(images) = listed.filter(|images| !images.contains(&image.reference)) {
+                images.push(image.reference.clone());
+            }
+        }
+    }
+}
+
 fn add_containers(documents: &mut Documents, record: &JobRecord, plan: &JobPlan) {
     for (task, program) in programs(&record.job) {
         let place = plan.placement.get(&task).and_then(|node| documents.get_mut(node));
@@ -68,7 +80,6 @@ fn add_containers(documents: &mut Documents, record: &JobRecord, plan: &JobPlan)
         else {
             continue;
         };
-        document.images.push(image.reference.clone());
         let mut container = ContainerSpec {
             job: record.job.name.clone(),
             environment: environment(record, &task, program),

@@ -4,7 +4,7 @@
 //! snapshot, the scheduler decides, the checker has to agree; the commit is journaled, and one document a
 //! node goes out in steps that never loop a packet nor overbook a link.
 //!
-//! Pure: `model documents barrier booking topology missing addresses`. Acting: `journal store outbox
+//! Pure: `model documents barrier booking topology missing pulls addresses`. Acting: `journal store outbox
 //! registry`. One owner holds it together.
 
 mod addresses;
@@ -20,6 +20,7 @@ mod nodes;
 mod outbox;
 mod owner;
 mod planner;
+mod pulls;
 mod registry;
 mod state;
 mod store;

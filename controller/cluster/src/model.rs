@@ -40,7 +40,14 @@ pub(crate) struct JobRecord {
     pub(crate) addresses: BTreeMap<TaskName, Ipv4Addr>,
     #[serde(default)]
     pub(crate) plan: Option<JobPlan>,
-    /// Bytes that each task's pull will fetch, as of the commit.
+    /// Rises with every first commit: nodes pull the images of earlier jobs first.
+    #[serde(default)]
+    pub(crate) commit_number: u64,
+    /// Every node has once confirmed all of the commit; from then on only a stop takes it back.
+    #[serde(default)]
+    pub(crate) confirmed: bool,
+    /// Bytes that each task's pull will fetch, as of the commit; a task whose image its node pulls for
+    /// another one has no entry.
     #[serde(default)]
     pub(crate) bytes_predicted: BTreeMap<TaskName, u64>,
     /// Why it waits.
@@ -98,6 +105,10 @@ pub(crate) enum Event {
     Committed {
         commits: Vec<Commit>,
     },
+    /// Every node that answers carries all of these jobs.
+    Confirmed {
+        jobs: Vec<JobName>,
+    },
     Returned {
         job: JobName,
         reason: String,
@@ -132,6 +143,9 @@ impl Model {
                 self.jobs.insert(record.job.name.clone(), *record);
             }
             Event::Committed { commits } => commits.into_iter().for_each(|commit| self.commit(commit)),
+            Event::Confirmed { jobs } => {
+                jobs.iter().for_each(|job| self.change(job, |record| record.confirmed = true));
+            }
             Event::Returned { job, reason } => self.change(&job, |record| {
                 record.phase = Phase::Waiting;
                 record.plan = None;
@@ -156,7 +170,11 @@ impl Model {
 
     fn commit(&mut self, commit: Commit) {
         let name = commit.plan.job.clone();
+        let next = self.jobs.values().map(|record| record.commit_number).max().unwrap_or(0) + 1;
         self.change(&name, |record| {
+            if record.phase == Phase::Waiting {
+                (record.commit_number, record.confirmed) = (next, false);
+            }
             record.phase = Phase::Committed;
             record.reason.clear();
             record.profile.clone_from(&commit.plan.profile);
@@ -189,4 +207,9 @@ impl Model {
     pub(crate) fn version(&self, node: &NodeId) -> Version {
         self.published.get(node).map(DesiredState::version).unwrap_or_default()
     }
+}
+
+/// Every node that a plan needs: those of its tasks and those that its flows pass.
+pub(crate) fn nodes_of(plan: &JobPlan) -> BTreeSet<&NodeId> {
+    plan.placement.values().chain(plan.flows.iter().flat_map(|flow| &flow.path)).collect()
 }

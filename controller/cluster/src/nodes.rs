@@ -96,6 +96,16 @@ impl Nodes {
         self.table.get(node).is_some_and(|record| record.online)
     }
 
+    /// Why nothing is known of what the node does now; none if it speaks and confirms.
+    pub(crate) fn absence(&self, node: &NodeId) -> Option<&'static str> {
+        match self.table.get(node) {
+            Some(known) if known.online && known.silent => Some("does not confirm its desired state"),
+            Some(known) if known.online => None,
+            Some(known) if known.heard_ms > 0 => Some("is offline"),
+            _ => Some("has not been heard of since the controller started"),
+        }
+    }
+
     /// The document version of `published` that this node has in its kernel.
     pub(crate) fn confirmed(&self, node: &NodeId, published: &Documents) -> bool {
         let observed = self.table.get(node).and_then(|record| record.observed.as_ref());

@@ -5,14 +5,14 @@
 
 use crate::addresses::{PoolExhausted, lease};
 use crate::documents::{Ground, documents, programs};
-use crate::missing::Held;
 use crate::model::{Commit, Event, JobRecord, Model, Phase};
 use crate::nodes::Nodes;
+use crate::pulls::Pulls;
 use edgeloom_common::desired::Pool;
 use edgeloom_common::ids::{JobName, NodeId, TaskName};
 use edgeloom_common::topics::DOCUMENT_MAX;
-use edgeloom_common::units::{Bytes, TCP_GOODPUT};
-use edgeloom_sched::plan::{Decision, JobPlan, Unplaced};
+use edgeloom_common::units::TCP_GOODPUT;
+use edgeloom_sched::plan::{Decision, Unplaced};
 use edgeloom_sched::snapshot::{Running, Snapshot, Waiting};
 use edgeloom_sched::{Profile, check, decide};
 use std::collections::BTreeMap;
@@ -51,7 +51,8 @@ pub(crate) enum PlanError {
 impl Planner<'_> {
     /// Decides on these waiting jobs.
     pub(crate) fn outcome(&self, waiting: &[&JobRecord]) -> Result<Outcome, PlanError> {
-        let snapshot = self.snapshot(waiting);
+        let mut pulls = Pulls::after(self.model, self.nodes);
+        let snapshot = self.snapshot(waiting, &pulls);
         let decision: Decision = decide(self.profile, &snapshot);
         let violations = check(&decision, &snapshot);
         if !violations.is_empty() {
@@ -61,17 +62,19 @@ impl Planner<'_> {
         let mut commits = Vec::new();
         let mut used = self.model.leased();
         for plan in decision.plans {
-            let record = waiting.iter().find(|record| record.job.name == plan.job).copied();
-            let Some(record) = record.or_else(|| self.model.jobs.get(&plan.job)) else { continue };
+            let fresh = waiting.iter().find(|record| record.job.name == plan.job).copied();
+            let Some(record) = fresh.or_else(|| self.model.jobs.get(&plan.job)) else { continue };
             let addresses = addresses(self.ground.pool, &mut used, record)?;
-            let bytes_predicted = self.bytes_predicted(record, &plan);
+            // A running job that gets other flows has its pulls behind it.
+            let bytes_predicted =
+                fresh.map_or_else(|| record.bytes_predicted.clone(), |record| pulls.add(record, &plan));
             commits.push(Commit { plan, addresses, bytes_predicted });
         }
         self.documents_fit(waiting, &commits)?;
         Ok(Outcome { commits, unplaced: decision.unplaced })
     }
 
-    fn snapshot(&self, waiting: &[&JobRecord]) -> Snapshot {
+    fn snapshot(&self, waiting: &[&JobRecord], pulls: &Pulls<'_>) -> Snapshot {
         Snapshot {
             now_ms: self.now_ms,
             seed: self.model.generation,
@@ -80,7 +83,14 @@ impl Planner<'_> {
             nodes: self.nodes.schedulable(),
             links: self.nodes.links(),
             running: self.running(),
-            waiting: waiting.iter().map(|record| self.waiting(record)).collect(),
+            waiting: waiting
+                .iter()
+                .map(|record| Waiting {
+                    job: record.job.clone(),
+                    since_ms: record.since_ms,
+                    missing_bytes: pulls.missing(&record.images),
+                })
+                .collect(),
         }
     }
 
@@ -90,38 +100,6 @@ impl Planner<'_> {
         holding
             .filter_map(|record| Some(Running { job: record.job.clone(), plan: record.plan.clone()? }))
             .collect()
-    }
-
-    fn waiting(&self, record: &JobRecord) -> Waiting {
-        let mut missing_bytes: BTreeMap<TaskName, BTreeMap<NodeId, Bytes>> = BTreeMap::new();
-        for (node, known) in &self.nodes.table {
-            let Some(inventory) = &known.inventory else { continue };
-            let held = Held::new(inventory.store, &inventory.layers);
-            for (task, image) in &record.images {
-                if let Some(layers) = image.layers(&inventory.architecture) {
-                    missing_bytes.entry(task.clone()).or_default().insert(node.clone(), held.missing(layers));
-                }
-            }
-        }
-        Waiting { job: record.job.clone(), since_ms: record.since_ms, missing_bytes }
-    }
-
-    /// What each task's pull fetches, given that tasks before it on the same node have pulled theirs.
-    fn bytes_predicted(&self, record: &JobRecord, plan: &JobPlan) -> BTreeMap<TaskName, u64> {
-        let mut held: BTreeMap<&NodeId, Held> = BTreeMap::new();
-        let mut predicted = BTreeMap::new();
-        for (task, image) in &record.images {
-            let Some(node) = plan.placement.get(task) else { continue };
-            let Some(inventory) = self.nodes.table.get(node).and_then(|known| known.inventory.as_ref())
-            else {
-                continue;
-            };
-            let Some(layers) = image.layers(&inventory.architecture) else { continue };
-            let held = held.entry(node).or_insert_with(|| Held::new(inventory.store, &inventory.layers));
-            predicted.insert(task.clone(), held.missing(layers).0);
-            held.add(layers);
-        }
-        predicted
     }
 
     fn documents_fit(&self, waiting: &[&JobRecord], commits: &[Commit]) -> Result<(), PlanError> {
@@ -178,6 +156,8 @@ pub(crate) fn new_record(
         images,
         addresses: BTreeMap::new(),
         plan: None,
+        commit_number: 0,
+        confirmed: false,
         bytes_predicted: BTreeMap::new(),
         reason: String::new(),
     }

@@ -77,3 +77,25 @@ impl State {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_cannot_be_written_stops_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut state = State::open(dir.path()).unwrap();
+        // sled keeps large values in files of their own, which a missing directory refuses.
+        std::fs::remove_dir_all(dir.path().join("store")).unwrap();
+        let neighbours =
+            (0..60_000).map(|n| (format!("node-{n}").parse().unwrap(), [10, 0, 0, 1].into())).collect();
+        state.commit(Event::Topology { node: "n1".parse().unwrap(), neighbours }).unwrap();
+        state.write_store();
+        assert_ne!(state.stored, state.journal.sequence(), "the store was written after all");
+        state.commit(Event::EpochRaised { epoch: 7 }).unwrap();
+        let model = state.model.clone();
+        drop(state);
+        assert_eq!(State::open(dir.path()).unwrap().model, model);
+    }
+}

@@ -1,13 +1,12 @@
 //! What users are told of jobs and nodes: what was given beside what is measured.
 
 use crate::documents::{flow_key, image_of};
-use crate::model::{JobRecord, Model, Phase};
+use crate::model::{JobRecord, Model, Phase, nodes_of};
 use crate::nodes::{NodeRecord, Nodes};
 use edgeloom_common::ids::{NodeId, TaskName};
 use edgeloom_common::report::{ContainerPhase, ContainerState, FlowRate, Inventory, LinkReport};
 use edgeloom_common::view::{FlowView, JobState, JobView, LinkView, NodeView, PredictionView, TaskView};
 use edgeloom_sched::plan::{FlowPlan, JobPlan};
-use std::collections::BTreeSet;
 
 /// One job as users see it.
 pub(crate) fn job(model: &Model, nodes: &Nodes, record: &JobRecord) -> JobView {
@@ -15,7 +14,12 @@ pub(crate) fn job(model: &Model, nodes: &Nodes, record: &JobRecord) -> JobView {
     let flows = record.plan.iter().flat_map(|plan| {
         plan.flows.iter().map(|flow| flow_view(model, nodes, (record, plan), flow)).collect::<Vec<_>>()
     });
-    let running = !tasks.is_empty() && tasks.iter().all(|task| task.phase == "running");
+    let troubles = match (&record.plan, record.phase) {
+        (Some(plan), Phase::Committed) => troubles(nodes, plan, &tasks),
+        _ => Vec::new(),
+    };
+    let running =
+        troubles.is_empty() && !tasks.is_empty() && tasks.iter().all(|task| task.phase == "running");
     let state = match record.phase {
         Phase::Waiting => JobState::Waiting,
         Phase::Stopping => JobState::Stopping,
@@ -26,7 +30,12 @@ pub(crate) fn job(model: &Model, nodes: &Nodes, record: &JobRecord) -> JobView {
         name: record.job.name.clone(),
         state,
         profile: record.profile.clone(),
-        reason: record.reason.clone(),
+        reason: Some(record.reason.clone())
+            .filter(|it| !it.is_empty())
+            .into_iter()
+            .chain(troubles)
+            .collect::<Vec<_>>()
+            .join("; "),
         prediction: record.plan.as_ref().map(|plan| PredictionView {
             items_per_s_predicted: plan.prediction.items_per_s,
             bound: plan.prediction.bound,
@@ -37,14 +46,23 @@ pub(crate) fn job(model: &Model, nodes: &Nodes, record: &JobRecord) -> JobView {
     }
 }
 
+/// What keeps a committed job from running: nodes that it needs and that are not there, whatever they said
+/// last, and tasks that ended or cannot start.
+fn troubles(nodes: &Nodes, plan: &JobPlan, tasks: &[TaskView]) -> Vec<String> {
+    let lost =
+        nodes_of(plan).into_iter().filter_map(|node| Some(format!("node {node} {}", nodes.absence(node)?)));
+    let ended = tasks.iter().filter(|task| task.phase != "running" && !task.detail.is_empty());
+    lost.chain(ended.map(|task| format!("task {}: {}", task.name, task.detail))).collect()
+}
+
 fn tasks(nodes: &Nodes, record: &JobRecord, plan: &JobPlan) -> Vec<TaskView> {
-    let mut pulled: BTreeSet<(NodeId, String)> = BTreeSet::new();
     let mut views = Vec::new();
     for task in record.images.keys() {
         let (Some(node), Some(image)) = (plan.placement.get(task), image_of(record, task)) else { continue };
         let known = nodes.table.get(node);
-        let first = pulled.insert((node.clone(), image.name.clone()));
-        let fetched = known.filter(|_| first).map_or(0, |known| bytes_fetched(known, &image.name));
+        let predicted = record.bytes_predicted.get(task);
+        // Without an entry the node pulls the image for another task, which shows the bytes.
+        let fetched = known.filter(|_| predicted.is_some()).map_or(0, |it| bytes_fetched(it, &image.name));
         let container = known.and_then(|known| container(known, record, task));
         views.push(TaskView {
             name: task.clone(),
@@ -55,7 +73,7 @@ fn tasks(nodes: &Nodes, record: &JobRecord, plan: &JobPlan) -> Vec<TaskView> {
             phase: container.map_or("planned", |it| phase(it.phase)).to_owned(),
             detail: container.map(|it| it.detail.clone()).unwrap_or_default(),
             restarts: container.map_or(0, |it| it.restarts),
-            bytes_predicted: record.bytes_predicted.get(task).copied().unwrap_or(0),
+            bytes_predicted: predicted.copied().unwrap_or(0),
             bytes_fetched: fetched,
         });
     }

@@ -31,10 +31,7 @@ fn receive(mut connection: TcpStream, inputs: &[String], join: &Join) -> io::Res
     connection.set_read_timeout(Some(GREETING_TIMEOUT))?;
     let name = frame::read_greeting(&mut connection)?;
     connection.set_read_timeout(None)?;
-    let upstream = inputs
-        .iter()
-        .position(|input| *input == name)
-        .ok_or(io::ErrorKind::PermissionDenied)?;
+    let upstream = inputs.iter().position(|input| *input == name).ok_or(io::ErrorKind::PermissionDenied)?;
     let turn = join.connect(upstream);
     let mut scratch = Vec::new();
     loop {

@@ -54,15 +54,8 @@ impl Join {
     /// Queues for so many upstreams.
     pub(crate) fn new(upstreams: usize) -> Self {
         let upstreams = (0..upstreams).map(|_| Upstream::default()).collect();
-        let state = State {
-            upstreams,
-            patience: SILENCE_MIN,
-            last_join: Instant::now(),
-        };
-        Self {
-            state: Mutex::new(state),
-            changed: Condvar::new(),
-        }
+        let state = State { upstreams, patience: SILENCE_MIN, last_join: Instant::now() };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
     /// No invariant spans a panic while the lock is held, so a poisoned state is still whole.
@@ -84,10 +77,7 @@ impl Join {
             let upstream = &state.upstreams[upstream];
             upstream.connection == connection && upstream.queue.len() >= QUEUE_MAX
         };
-        let mut state = self
-            .changed
-            .wait_while(self.lock(), full)
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.changed.wait_while(self.lock(), full).unwrap_or_else(PoisonError::into_inner);
         if state.upstreams[upstream].connection != connection {
             return false;
         }
@@ -107,10 +97,8 @@ impl Join {
                 return number;
             }
             let patience = state.patience;
-            let (woken, timeout) = self
-                .changed
-                .wait_timeout(state, patience)
-                .unwrap_or_else(PoisonError::into_inner);
+            let (woken, timeout) =
+                self.changed.wait_timeout(state, patience).unwrap_or_else(PoisonError::into_inner);
             state = woken;
             if timeout.timed_out() {
                 state.give_up_one();
@@ -123,16 +111,11 @@ impl State {
     /// Takes the lowest number that all fronts share, dropping what can't be completed.
     fn join(&mut self) -> Option<u64> {
         loop {
-            let fronts: Option<Vec<u64>> = self
-                .upstreams
-                .iter()
-                .map(|one| one.queue.front().copied())
-                .collect();
+            let fronts: Option<Vec<u64>> =
+                self.upstreams.iter().map(|one| one.queue.front().copied()).collect();
             let fronts = fronts?;
             let highest = fronts.iter().copied().max()?;
-            let one_maker = fronts
-                .iter()
-                .all(|number| number >> COUNT_BITS == highest >> COUNT_BITS);
+            let one_maker = fronts.iter().all(|number| number >> COUNT_BITS == highest >> COUNT_BITS);
             let mut complete = true;
             for upstream in &mut self.upstreams {
                 if one_maker && upstream.queue.front() != Some(&highest) {
@@ -157,11 +140,7 @@ impl State {
         if self.upstreams.iter().all(|one| !one.queue.is_empty()) {
             return;
         }
-        for upstream in self
-            .upstreams
-            .iter_mut()
-            .filter(|one| one.queue.len() >= QUEUE_MAX)
-        {
+        for upstream in self.upstreams.iter_mut().filter(|one| one.queue.len() >= QUEUE_MAX) {
             upstream.queue.pop_front();
         }
         self.patience = self.patience.saturating_mul(2);

@@ -60,13 +60,7 @@ impl Settings {
             .collect();
         let inputs: Vec<String> = variables
             .get("EDGELOOM_INPUTS")
-            .map(|names| {
-                names
-                    .split(',')
-                    .map(str::trim)
-                    .filter(|name| !name.is_empty())
-                    .map(str::to_owned)
-            })
+            .map(|names| names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned))
             .map(Iterator::collect)
             .unwrap_or_default();
         let listen = match inputs.is_empty() {
@@ -85,24 +79,15 @@ impl Settings {
 }
 
 fn outputs(variables: &Variables) -> Result<Vec<Output>, SettingError> {
-    let addresses = variables
-        .keys()
-        .filter_map(|key| Some((key, key.strip_prefix("EDGELOOM_OUT_")?)));
+    let addresses = variables.keys().filter_map(|key| Some((key, key.strip_prefix("EDGELOOM_OUT_")?)));
     addresses
         .map(|(key, name)| {
             let bytes_key = format!("EDGELOOM_BYTES_{name}");
             let item_bytes: u32 = required(variables, &bytes_key)?;
             if item_bytes < HEADER_BYTES {
-                return Err(SettingError::Range {
-                    key: bytes_key,
-                    value: item_bytes.to_string(),
-                });
+                return Err(SettingError::Range { key: bytes_key, value: item_bytes.to_string() });
             }
-            Ok(Output {
-                name: name.to_owned(),
-                address: required(variables, key)?,
-                item_bytes,
-            })
+            Ok(Output { name: name.to_owned(), address: required(variables, key)?, item_bytes })
         })
         .collect()
 }
@@ -110,10 +95,9 @@ fn outputs(variables: &Variables) -> Result<Vec<Output>, SettingError> {
 fn rate(variables: &Variables) -> Result<Option<f64>, SettingError> {
     let key = "EDGELOOM_RATE";
     match optional::<f64>(variables, key)? {
-        Some(rate) if !(1e-6..=1e6).contains(&rate) => Err(SettingError::Range {
-            key: key.to_owned(),
-            value: rate.to_string(),
-        }),
+        Some(rate) if !(1e-6..=1e6).contains(&rate) => {
+            Err(SettingError::Range { key: key.to_owned(), value: rate.to_string() })
+        }
         rate => Ok(rate),
     }
 }
@@ -122,10 +106,7 @@ fn optional<T: FromStr>(variables: &Variables, key: &str) -> Result<Option<T>, S
     let Some(value) = variables.get(key) else {
         return Ok(None);
     };
-    let refuse = |_| SettingError::Unreadable {
-        key: key.to_owned(),
-        value: value.clone(),
-    };
+    let refuse = |_| SettingError::Unreadable { key: key.to_owned(), value: value.clone() };
     value.parse().map(Some).map_err(refuse)
 }
 
@@ -155,20 +136,14 @@ mod tests {
         let settings = settings.unwrap();
         assert_eq!(settings.inputs, ["source", "decode"]);
         assert_eq!(settings.outputs[0].address, "10.77.0.5:7000".parse().unwrap());
-        assert_eq!(
-            (settings.outputs[0].item_bytes, settings.work_ns),
-            (4000, 5_000_000)
-        );
+        assert_eq!((settings.outputs[0].item_bytes, settings.work_ns), (4000, 5_000_000));
     }
 
     #[test]
     fn what_does_not_read_is_named() {
         let missing = |key: &str| Err(SettingError::Missing { key: key.to_owned() });
         assert_eq!(read(&[]), missing("EDGELOOM_TASK"));
-        assert_eq!(
-            read(&[("EDGELOOM_TASK", "a"), ("EDGELOOM_INPUTS", "b")]),
-            missing("EDGELOOM_LISTEN")
-        );
+        assert_eq!(read(&[("EDGELOOM_TASK", "a"), ("EDGELOOM_INPUTS", "b")]), missing("EDGELOOM_LISTEN"));
         let out = ("EDGELOOM_OUT_B", "10.0.0.1:7000");
         assert_eq!(read(&[("EDGELOOM_TASK", "a"), out]), missing("EDGELOOM_BYTES_B"));
         let short = read(&[("EDGELOOM_TASK", "a"), out, ("EDGELOOM_BYTES_B", "11")]);

@@ -43,11 +43,8 @@ impl Counter {
 pub fn start(settings: Settings) -> Result<Counter, StartError> {
     let counter = Counter::default();
     let items = items(&settings)?;
-    let outputs: Vec<SyncSender<u64>> = settings
-        .outputs
-        .iter()
-        .map(|output| outlet::start(settings.task.clone(), output.clone()))
-        .collect();
+    let outputs: Vec<SyncSender<u64>> =
+        settings.outputs.iter().map(|output| outlet::start(settings.task.clone(), output.clone())).collect();
     let iterations = iterations(settings.work_ns);
     let finished = counter.clone();
     thread::spawn(move || {
@@ -99,13 +96,8 @@ fn items(settings: &Settings) -> Result<Box<dyn Iterator<Item = u64> + Send>, St
 /// rising when the maker is started again (at most a million items a second).
 fn made(settings: &Settings) -> impl Iterator<Item = u64> + Send + use<> {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let first = join::number(
-        &settings.task,
-        u64::try_from(since_epoch.as_micros()).unwrap_or(0),
-    );
-    let period = settings
-        .rate_per_s
-        .map(|rate| Duration::from_secs_f64(1.0 / rate));
+    let first = join::number(&settings.task, u64::try_from(since_epoch.as_micros()).unwrap_or(0));
+    let period = settings.rate_per_s.map(|rate| Duration::from_secs_f64(1.0 / rate));
     let mut due = Instant::now();
     (first..).inspect(move |_| {
         let Some(period) = period else { return };

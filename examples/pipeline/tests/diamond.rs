@@ -8,18 +8,12 @@ const ITEM_BYTES: u32 = 70_000;
 
 /// An address that was free a moment ago.
 fn free_address() -> SocketAddr {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .unwrap()
-        .local_addr()
-        .unwrap()
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
 }
 
 fn stage(task: &str, listen: Option<SocketAddr>, inputs: &[&str], outputs: &[SocketAddr]) -> Settings {
-    let output = |address: &SocketAddr| Output {
-        name: "NEXT".to_owned(),
-        address: *address,
-        item_bytes: ITEM_BYTES,
-    };
+    let output =
+        |address: &SocketAddr| Output { name: "NEXT".to_owned(), address: *address, item_bytes: ITEM_BYTES };
     Settings {
         task: task.to_owned(),
         listen,
@@ -38,13 +32,7 @@ fn diamond() -> TcpListener {
     start(stage("source", None, &[], &[left, right])).unwrap();
     start(stage("left", Some(left), &["source"], &[join])).unwrap();
     start(stage("right", Some(right), &["source"], &[join])).unwrap();
-    start(stage(
-        "join",
-        Some(join),
-        &["left", "right"],
-        &[end.local_addr().unwrap()],
-    ))
-    .unwrap();
+    start(stage("join", Some(join), &["left", "right"], &[end.local_addr().unwrap()])).unwrap();
     end
 }
 

@@ -101,7 +101,7 @@ fn what_others_undo_is_made_again_with_the_same_classes() {
 
 #[test]
 fn the_pool_is_accepted_where_forwarding_drops() {
-    if !lab() || !sh("command -v iptables || true").contains("iptables") {
+    if !lab() {
         return;
     }
     node().run(|| {

@@ -6,12 +6,9 @@ use std::os::fd::AsRawFd;
 use std::process::Command;
 
 /// Whether tests that need root and a real kernel run.
+#[track_caller]
 pub(super) fn lab() -> bool {
-    let skipped = std::env::var_os("EDGELOOM_SKIP_LAB").is_some_and(|value| value == "1");
-    if skipped {
-        eprintln!("skipped: EDGELOOM_SKIP_LAB=1, this test needs root and network namespaces");
-    }
-    !skipped
+    edgeloom_prepare::lab_allowed(&["ip", "iptables", "nft", "tc"])
 }
 
 /// An empty network namespace, loopback up.

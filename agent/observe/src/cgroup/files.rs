@@ -11,27 +11,15 @@ const FILE_MAX: u64 = 64 * 1024;
 /// Where a version keeps its files.
 #[derive(Debug)]
 pub(super) enum Files {
-    V1 {
-        cpu: PathBuf,
-        cpuacct: PathBuf,
-        memory: PathBuf,
-    },
-    V2 {
-        group: PathBuf,
-    },
+    V1 { cpu: PathBuf, cpuacct: PathBuf, memory: PathBuf },
+    V2 { group: PathBuf },
 }
 
 /// The group's files below `mounts`, of the version that has them all.
 pub(super) fn find(mounts: &Path, path: &str) -> Option<Files> {
     let below = |controller: &str| mounts.join(controller).join(path);
-    let v1 = Files::V1 {
-        cpu: below("cpu"),
-        cpuacct: below("cpuacct"),
-        memory: below("memory"),
-    };
-    let v2 = Files::V2 {
-        group: mounts.join(path),
-    };
+    let v1 = Files::V1 { cpu: below("cpu"), cpuacct: below("cpuacct"), memory: below("memory") };
+    let v2 = Files::V2 { group: mounts.join(path) };
     [v1, v2].into_iter().find(Files::complete)
 }
 
@@ -53,11 +41,7 @@ impl Files {
                 let file = cpu.join("cpu.cfs_quota_us");
                 let quota = text(&file)?;
                 // -1 stands for no quota.
-                let quota = if quota.starts_with('-') {
-                    None
-                } else {
-                    Some(number(&file, &quota)?)
-                };
+                let quota = if quota.starts_with('-') { None } else { Some(number(&file, &quota)?) };
                 (quota, value(&cpu.join("cpu.cfs_period_us"))?)
             }
             Self::V2 { group } => {
@@ -73,10 +57,7 @@ impl Files {
     pub(super) fn cpu_time(&self) -> Result<Duration, CgroupError> {
         match self {
             Self::V1 { cpuacct, .. } => Ok(Duration::from_nanos(value(&cpuacct.join("cpuacct.usage"))?)),
-            Self::V2 { group } => Ok(Duration::from_micros(field(
-                &group.join("cpu.stat"),
-                "usage_usec",
-            )?)),
+            Self::V2 { group } => Ok(Duration::from_micros(field(&group.join("cpu.stat"), "usage_usec")?)),
         }
     }
 
@@ -94,10 +75,9 @@ impl Files {
                 value(&memory.join("memory.usage_in_bytes"))?,
                 field(&memory.join("memory.stat"), "total_inactive_file")?,
             ),
-            Self::V2 { group } => (
-                value(&group.join("memory.current"))?,
-                field(&group.join("memory.stat"), "inactive_file")?,
-            ),
+            Self::V2 { group } => {
+                (value(&group.join("memory.current"))?, field(&group.join("memory.stat"), "inactive_file")?)
+            }
         };
         Ok(Bytes(used.saturating_sub(inactive)))
     }
@@ -107,30 +87,19 @@ fn text(file: &Path) -> Result<String, CgroupError> {
     use std::io::Read as _;
     let read = || {
         let mut text = String::new();
-        std::fs::File::open(file)?
-            .take(FILE_MAX)
-            .read_to_string(&mut text)?;
+        std::fs::File::open(file)?.take(FILE_MAX).read_to_string(&mut text)?;
         Ok(text.trim().to_owned())
     };
-    read().map_err(|cause| CgroupError::Read {
-        file: file.to_owned(),
-        cause,
-    })
+    read().map_err(|cause| CgroupError::Read { file: file.to_owned(), cause })
 }
 
 fn number(file: &Path, text: &str) -> Result<u64, CgroupError> {
-    text.parse().map_err(|_| CgroupError::Number {
-        file: file.to_owned(),
-        text: text.chars().take(40).collect(),
-    })
+    text.parse()
+        .map_err(|_| CgroupError::Number { file: file.to_owned(), text: text.chars().take(40).collect() })
 }
 
 fn unless_max(file: &Path, text: &str) -> Result<Option<u64>, CgroupError> {
-    if text == "max" {
-        Ok(None)
-    } else {
-        number(file, text).map(Some)
-    }
+    if text == "max" { Ok(None) } else { number(file, text).map(Some) }
 }
 
 fn value(file: &Path) -> Result<u64, CgroupError> {
@@ -140,9 +109,6 @@ fn value(file: &Path) -> Result<u64, CgroupError> {
 /// The value of `name` in a file of `name value` lines; zero where the kernel does not list it.
 fn field(file: &Path, name: &str) -> Result<u64, CgroupError> {
     let text = text(file)?;
-    let found = text
-        .lines()
-        .filter_map(|line| line.split_once(' '))
-        .find(|(key, _)| *key == name);
+    let found = text.lines().filter_map(|line| line.split_once(' ')).find(|(key, _)| *key == name);
     found.map_or(Ok(0), |(_, value)| number(file, value))
 }

@@ -90,20 +90,11 @@ impl Answerer {
             }
             return Outcome::Nothing;
         };
-        let tell = |measured| {
-            Outcome::Tell(Answer {
-                link: peer.link,
-                measured,
-            })
-        };
+        let tell = |measured| Outcome::Tell(Answer { link: peer.link, measured });
         match probe.kind {
             Kind::Echo => {
                 let value = now_ns().unwrap_or(received.at_ns).saturating_sub(received.at_ns);
-                Outcome::Reply(Probe {
-                    kind: Kind::EchoReply,
-                    value,
-                    ..probe
-                })
+                Outcome::Reply(Probe { kind: Kind::EchoReply, value, ..probe })
             }
             Kind::Train => {
                 peer.arrivals.note(probe.train, probe.sequence, received.at_ns);
@@ -111,24 +102,14 @@ impl Answerer {
             }
             Kind::TrainEnd => {
                 let value = peer.arrivals.rate(probe.train).map_or(0, |rate| rate.0);
-                Outcome::Reply(Probe {
-                    kind: Kind::TrainResult,
-                    value,
-                    ..probe
-                })
+                Outcome::Reply(Probe { kind: Kind::TrainResult, value, ..probe })
             }
             Kind::EchoReply => round_trip_us(&probe, received.at_ns).map_or(Outcome::Nothing, |rtt_us| {
-                tell(Measured::RoundTrip {
-                    sequence: probe.sequence,
-                    rtt_us,
-                })
+                tell(Measured::RoundTrip { sequence: probe.sequence, rtt_us })
             }),
             Kind::TrainResult => {
                 let rate = (probe.value > 0).then_some(BitRate(probe.value));
-                tell(Measured::Capacity {
-                    train: probe.train,
-                    rate,
-                })
+                tell(Measured::Capacity { train: probe.train, rate })
             }
         }
     }
@@ -136,9 +117,7 @@ impl Answerer {
 
 /// Time on the way, without the time that the neighbour's program held the echo.
 fn round_trip_us(reply: &Probe, at_ns: u64) -> Option<u32> {
-    let total = at_ns
-        .checked_sub(reply.time_ns)
-        .filter(|total| *total <= RTT_MAX_NS)?;
+    let total = at_ns.checked_sub(reply.time_ns).filter(|total| *total <= RTT_MAX_NS)?;
     let on_the_way = total.checked_sub(reply.value)?;
     u32::try_from((on_the_way / 1000).max(1)).ok()
 }
@@ -152,38 +131,17 @@ mod tests {
 
     fn answerer() -> Answerer {
         let socket = ProbeSocket::bind(SocketAddrV4::new(Ipv4Addr::new(127, 7, 0, 1), 0)).unwrap();
-        let peers = vec![Peer {
-            link: 3,
-            address: PEER,
-            arrivals: Arrivals::default(),
-        }];
-        Answerer {
-            socket: Arc::new(socket),
-            peers,
-            ignored: 0,
-        }
+        let peers = vec![Peer { link: 3, address: PEER, arrivals: Arrivals::default() }];
+        Answerer { socket: Arc::new(socket), peers, ignored: 0 }
     }
 
     fn judge(answerer: &mut Answerer, from: SocketAddrV4, probe: Probe, at_ns: u64) -> Outcome {
         let mut buffer = [0; TRAIN_PAYLOAD];
         let datagram = probe.write(&mut buffer);
-        answerer.judge(
-            &Received {
-                from,
-                length: datagram.len(),
-                at_ns,
-            },
-            datagram,
-        )
+        answerer.judge(&Received { from, length: datagram.len(), at_ns }, datagram)
     }
 
-    const ECHO: Probe = Probe {
-        kind: Kind::Echo,
-        train: 0,
-        sequence: 5,
-        time_ns: 77,
-        value: 0,
-    };
+    const ECHO: Probe = Probe { kind: Kind::Echo, train: 0, sequence: 5, time_ns: 77, value: 0 };
 
     #[tokio::test]
     async fn strangers_and_garbage_get_no_answer_and_are_counted() {
@@ -193,11 +151,7 @@ mod tests {
         for from in [other_port, other_address] {
             assert_eq!(judge(&mut answerer, from, ECHO, 100), Outcome::Nothing);
         }
-        let garbage = Received {
-            from: PEER,
-            length: 64,
-            at_ns: 1,
-        };
+        let garbage = Received { from: PEER, length: 64, at_ns: 1 };
         assert_eq!(answerer.judge(&garbage, &[0; 64]), Outcome::Nothing);
         assert_eq!(answerer.ignored, 3);
     }
@@ -205,21 +159,12 @@ mod tests {
     #[tokio::test]
     async fn no_answer_is_longer_than_its_question() {
         let mut answerer = answerer();
-        for kind in [
-            Kind::Echo,
-            Kind::Train,
-            Kind::TrainEnd,
-            Kind::EchoReply,
-            Kind::TrainResult,
-        ] {
+        for kind in [Kind::Echo, Kind::Train, Kind::TrainEnd, Kind::EchoReply, Kind::TrainResult] {
             let question = Probe { kind, ..ECHO };
             if let Outcome::Reply(reply) = judge(&mut answerer, PEER, question, 100) {
                 let (mut one, mut other) = ([0; TRAIN_PAYLOAD], [0; TRAIN_PAYLOAD]);
                 assert!(reply.write(&mut one).len() <= question.write(&mut other).len());
-                assert_eq!(
-                    (reply.sequence, reply.time_ns),
-                    (question.sequence, question.time_ns)
-                );
+                assert_eq!((reply.sequence, reply.time_ns), (question.sequence, question.time_ns));
             }
         }
     }
@@ -227,17 +172,9 @@ mod tests {
     #[tokio::test]
     async fn a_round_trip_leaves_out_what_the_neighbour_held() {
         let mut answerer = answerer();
-        let reply = |value| Probe {
-            kind: Kind::EchoReply,
-            time_ns: 1_000_000,
-            value,
-            ..ECHO
-        };
+        let reply = |value| Probe { kind: Kind::EchoReply, time_ns: 1_000_000, value, ..ECHO };
         let told = judge(&mut answerer, PEER, reply(300_000), 1_500_000);
-        let measured = Measured::RoundTrip {
-            sequence: 5,
-            rtt_us: 200,
-        };
+        let measured = Measured::RoundTrip { sequence: 5, rtt_us: 200 };
         assert_eq!(told, Outcome::Tell(Answer { link: 3, measured }));
         for (value, at_ns) in [(0, 999_999), (600_000, 1_500_000), (0, RTT_MAX_NS + 1_000_001)] {
             assert_eq!(judge(&mut answerer, PEER, reply(value), at_ns), Outcome::Nothing);

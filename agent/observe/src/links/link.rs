@@ -56,13 +56,7 @@ impl Link {
         let mut buffer = [0; TRAIN_PAYLOAD];
         let to = SocketAddrV4::new(self.settings.neighbour_address, PORT);
         let sent = now_ns().and_then(|time_ns| {
-            let probe = Probe {
-                kind,
-                train,
-                sequence,
-                time_ns,
-                value: 0,
-            };
+            let probe = Probe { kind, train, sequence, time_ns, value: 0 };
             self.socket.send(probe.write(&mut buffer), to)
         });
         if let Err(error) = sent {

@@ -38,13 +38,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 5] = [
-        Self::Echo,
-        Self::EchoReply,
-        Self::Train,
-        Self::TrainEnd,
-        Self::TrainResult,
-    ];
+    const ALL: [Self; 5] = [Self::Echo, Self::EchoReply, Self::Train, Self::TrainEnd, Self::TrainResult];
 
     fn code(self) -> u8 {
         self as u8 + 1
@@ -110,13 +104,7 @@ mod tests {
     #[test]
     fn every_kind_reads_back_at_its_own_length_only() {
         for kind in Kind::ALL {
-            let probe = Probe {
-                kind,
-                train: 7,
-                sequence: 0xdead_beef,
-                time_ns: u64::MAX - 1,
-                value: 3,
-            };
+            let probe = Probe { kind, train: 7, sequence: 0xdead_beef, time_ns: u64::MAX - 1, value: 3 };
             let mut buffer = [0xff; TRAIN_PAYLOAD];
             let written = probe.write(&mut buffer).to_vec();
             assert_eq!(Probe::read(&written), Some(probe));
@@ -127,13 +115,7 @@ mod tests {
 
     #[test]
     fn anything_else_is_no_probe() {
-        let probe = Probe {
-            kind: Kind::Echo,
-            train: 0,
-            sequence: 1,
-            time_ns: 2,
-            value: 0,
-        };
+        let probe = Probe { kind: Kind::Echo, train: 0, sequence: 1, time_ns: 2, value: 0 };
         let mut buffer = [0; TRAIN_PAYLOAD];
         let good = probe.write(&mut buffer).to_vec();
         for (position, value) in [(0, b'X'), (4, 2), (5, 0), (5, 6), (6, 1)] {

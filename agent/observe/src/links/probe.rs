@@ -62,34 +62,15 @@ impl Prober {
                 std::collections::btree_map::Entry::Occupied(found) => found.into_mut(),
                 std::collections::btree_map::Entry::Vacant(place) => place.insert(answerer(link.address)?),
             };
-            answerer.peers.push(Peer {
-                link: index,
-                address,
-                arrivals: Arrivals::default(),
-            });
+            answerer.peers.push(Peer { link: index, address, arrivals: Arrivals::default() });
             let socket = Arc::clone(&answerer.socket);
             let track = Track::default();
             let announced = Presence::Unknown;
-            links.push(Link {
-                settings: link,
-                socket,
-                track,
-                announced,
-                trains_sent: 0,
-                next_train: now,
-            });
+            links.push(Link { settings: link, socket, track, announced, trains_sent: 0, next_train: now });
         }
         let answerers = answerers.into_values().collect();
         let (train, reported) = (None, Vec::new());
-        Ok(Self {
-            links,
-            answerers,
-            train,
-            trains_sent: 0,
-            next_probe: now,
-            reported,
-            next_report: now,
-        })
+        Ok(Self { links, answerers, train, trains_sent: 0, next_probe: now, reported, next_report: now })
     }
 
     /// Probes until the listener has gone.
@@ -123,9 +104,8 @@ impl Prober {
         match answer.measured {
             Measured::RoundTrip { sequence, rtt_us } => link.track.answered(sequence, rtt_us),
             Measured::Capacity { train, rate } => {
-                let expected = self
-                    .train
-                    .take_if(|current| (current.link, current.number) == (answer.link, train));
+                let expected =
+                    self.train.take_if(|current| (current.link, current.number) == (answer.link, train));
                 if let (Some(_), Some(rate)) = (expected, rate) {
                     link.track.capacity_measured(rate);
                 }
@@ -137,12 +117,7 @@ impl Prober {
         let train = match self.train {
             Some(train) if train.end_sent => Some(train.sent + TRAIN_OVER_AFTER),
             Some(train) => Some(train.sent + TRAIN_END_AFTER),
-            None => self
-                .links
-                .iter()
-                .filter(|link| link.is_up())
-                .map(|link| link.next_train)
-                .min(),
+            None => self.links.iter().filter(|link| link.is_up()).map(|link| link.next_train).min(),
         };
         train.map_or(self.next_probe, |train| train.min(self.next_probe))
     }
@@ -163,12 +138,7 @@ impl Prober {
             return;
         };
         self.trains_sent = self.trains_sent.wrapping_add(1);
-        self.train = Some(Train {
-            link: index,
-            number: self.trains_sent,
-            sent: now,
-            end_sent: false,
-        });
+        self.train = Some(Train { link: index, number: self.trains_sent, sent: now, end_sent: false });
         self.links[index].send_train(self.trains_sent, now);
     }
 
@@ -191,20 +161,12 @@ impl Prober {
 
     /// Reports all links once each is known, when something changed, and each minute.
     fn report(&mut self, events: &mpsc::Sender<LinkEvent>, now: Instant) {
-        if self.links.is_empty()
-            || self
-                .links
-                .iter()
-                .any(|link| link.track.presence() == Presence::Unknown)
-        {
+        if self.links.is_empty() || self.links.iter().any(|link| link.track.presence() == Presence::Unknown) {
             return;
         }
         let report: Vec<LinkReport> = self.links.iter().map(Link::report).collect();
         let changed = report.len() != self.reported.len()
-            || report
-                .iter()
-                .zip(&self.reported)
-                .any(|(new, old)| differs(new, old));
+            || report.iter().zip(&self.reported).any(|(new, old)| differs(new, old));
         if !changed && now < self.next_report {
             return;
         }
@@ -219,9 +181,7 @@ fn check(settings: &[LinkSettings]) -> Result<(), LinksError> {
     for (index, link) in settings.iter().enumerate() {
         for other in &settings[..index] {
             if other.neighbour == link.neighbour {
-                return Err(LinksError::Neighbour {
-                    neighbour: link.neighbour.clone(),
-                });
+                return Err(LinksError::Neighbour { neighbour: link.neighbour.clone() });
             }
             if (other.address, other.neighbour_address) == (link.address, link.neighbour_address) {
                 let (first, second) = (other.neighbour.clone(), link.neighbour.clone());
@@ -235,9 +195,5 @@ fn check(settings: &[LinkSettings]) -> Result<(), LinksError> {
 fn answerer(address: Ipv4Addr) -> Result<Answerer, LinksError> {
     let address = SocketAddrV4::new(address, PORT);
     let socket = ProbeSocket::bind(address).map_err(|cause| LinksError::Socket { address, cause })?;
-    Ok(Answerer {
-        socket: Arc::new(socket),
-        peers: Vec::new(),
-        ignored: 0,
-    })
+    Ok(Answerer { socket: Arc::new(socket), peers: Vec::new(), ignored: 0 })
 }

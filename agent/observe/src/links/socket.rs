@@ -36,26 +36,17 @@ impl ProbeSocket {
         setsockopt(&descriptor, sockopt::IpFreebind, &true)?;
         setsockopt(&descriptor, sockopt::ReceiveTimestampns, &true)?;
         bind(descriptor.as_raw_fd(), &SockaddrIn::from(address))?;
-        Ok(Self {
-            socket: UdpSocket::from_std(descriptor.into())?,
-        })
+        Ok(Self { socket: UdpSocket::from_std(descriptor.into())? })
     }
 
     /// The next datagram, cut off at the length of `buffer`.
     pub(super) async fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
-        self.socket
-            .async_io(Interest::READABLE, || self.read(buffer))
-            .await
+        self.socket.async_io(Interest::READABLE, || self.read(buffer)).await
     }
 
     /// Sends at once or not at all: a probe that waits measures nothing.
     pub(super) fn send(&self, datagram: &[u8], to: SocketAddrV4) -> io::Result<()> {
-        sendto(
-            self.socket.as_raw_fd(),
-            datagram,
-            &SockaddrIn::from(to),
-            MsgFlags::MSG_DONTWAIT,
-        )?;
+        sendto(self.socket.as_raw_fd(), datagram, &SockaddrIn::from(to), MsgFlags::MSG_DONTWAIT)?;
         Ok(())
     }
 
@@ -70,11 +61,7 @@ impl ProbeSocket {
         });
         let from = message.address.ok_or(io::ErrorKind::InvalidData)?;
         let from = SocketAddrV4::new(from.ip(), from.port());
-        Ok(Received {
-            from,
-            length: message.bytes,
-            at_ns: stamp.map_or_else(now_ns, Ok)?,
-        })
+        Ok(Received { from, length: message.bytes, at_ns: stamp.map_or_else(now_ns, Ok)? })
     }
 }
 

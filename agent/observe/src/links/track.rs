@@ -142,11 +142,7 @@ mod tests {
 
         miss(&mut track, 3);
         let sequence = track.next_probe();
-        assert_eq!(
-            track.presence(),
-            Presence::Down,
-            "the one under way is not lost yet, three before are"
-        );
+        assert_eq!(track.presence(), Presence::Down, "the one under way is not lost yet, three before are");
         track.answered(sequence, 100);
         assert_eq!(track.presence(), Presence::Up);
     }
@@ -172,10 +168,7 @@ mod tests {
             let sequence = track.next_probe();
             track.answered(sequence, rtt);
         }
-        assert_eq!(
-            (track.rtt_min_us(), track.rtt_median_us()),
-            (Some(141), Some(171))
-        );
+        assert_eq!((track.rtt_min_us(), track.rtt_median_us()), (Some(141), Some(171)));
         miss(&mut track, 100);
         assert_eq!(track.loss_permille(), 99 * 1000 / 299);
         miss(&mut track, 300);
@@ -186,9 +179,7 @@ mod tests {
     fn capacity_is_the_median_of_the_last_five_trains() {
         let mut track = Track::default();
         assert_eq!(track.capacity(), None);
-        [900, 20, 21, 19, 22, 500]
-            .into_iter()
-            .for_each(|rate| track.capacity_measured(BitRate(rate)));
+        [900, 20, 21, 19, 22, 500].into_iter().for_each(|rate| track.capacity_measured(BitRate(rate)));
         assert_eq!(track.capacity(), Some(BitRate(21)));
     }
 }

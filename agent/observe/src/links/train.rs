@@ -52,10 +52,7 @@ impl Arrivals {
         let span_ns = last.checked_sub(first).filter(|span| *span > 0)?;
         let bits = (self.times_ns.len() as u64 - 1) * TRAIN_FRAME as u64 * 8;
         let rate = u128::from(bits) * 1_000_000_000 / u128::from(span_ns);
-        u64::try_from(rate)
-            .ok()
-            .filter(|rate| (1..=RATE_MAX).contains(rate))
-            .map(BitRate)
+        u64::try_from(rate).ok().filter(|rate| (1..=RATE_MAX).contains(rate)).map(BitRate)
     }
 }
 

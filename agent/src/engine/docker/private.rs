@@ -1,5 +1,6 @@
 //! A Docker daemon of the test's own: own network, mount and process namespaces, so that nothing of it
-//! is seen outside and all of it ends with the test.
+//! is seen outside and all of it ends with the test, also where the test panics or is killed. Control
+//! groups have no owner that the kernel cleans up after: those of killed tests go at the next start.
 
 use super::Docker;
 use crate::engine::fake::owner;
@@ -8,7 +9,7 @@ use bollard::body_full;
 use bollard::query_parameters::CreateImageOptionsBuilder;
 use edgeloom_common::desired::ImageRef;
 use futures_util::StreamExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -29,26 +30,31 @@ int main(int count, char **words) {
 }
 "#;
 
+/// Where control groups are mounted; version 1 has a directory for each controller.
+const CGROUPS: &str = "/sys/fs/cgroup";
+/// The test's process id follows.
+const CGROUP_PREFIX: &str = "edgeloom-test-";
+
 /// The daemon, ended on drop.
 pub(in crate::engine) struct PrivateDocker {
     pub(in crate::engine) engine: Docker,
+    /// `unshare`, whose one child is the daemon.
     daemon: Child,
-    cgroup: String,
     directory: TempDir,
 }
 
 impl PrivateDocker {
     /// Starts a daemon; none, with a word about it, where `EDGELOOM_SKIP_LAB=1` asks for that.
     pub(in crate::engine) async fn start() -> Option<Self> {
-        if std::env::var_os("EDGELOOM_SKIP_LAB").is_some_and(|value| value == "1") {
-            eprintln!("skipped: EDGELOOM_SKIP_LAB=1, this test needs root and dockerd");
+        if !edgeloom_prepare::lab_allowed(&["containerd", "dockerd", "kill", "runc", "setpriv", "unshare"]) {
             return None;
         }
         let directory = tempfile::tempdir().unwrap();
-        let cgroup = format!("edgeloom-test-{}", std::process::id());
+        remove_cgroups(|pid| !Path::new("/proc").join(pid).exists());
+        let cgroup = format!("{CGROUP_PREFIX}{}", std::process::id());
         let daemon = spawn(directory.path(), &cgroup);
         let engine = Docker::new(directory.path().join("docker.sock"), owner());
-        let mut docker = Self { engine, daemon, cgroup, directory };
+        let mut docker = Self { engine, daemon, directory };
         docker.wait().await;
         Some(docker)
     }
@@ -86,7 +92,8 @@ fn spawn(directory: &Path, cgroup: &str) -> Child {
     // The machine's own configuration is not the test's.
     std::fs::write(path("none.json"), "{}").unwrap();
     let log = std::fs::File::create(path("log")).unwrap();
-    Command::new("unshare")
+    Command::new("setpriv")
+        .args(["--pdeathsig", "KILL", "unshare"])
         .args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "dockerd"])
         .args(["--data-root", &path("data"), "--exec-root", &path("exec"), "--pidfile", &path("pid")])
         .args(["-H", &format!("unix://{}", path("docker.sock")), "--bridge=none", "--iptables=false"])
@@ -95,10 +102,10 @@ fn spawn(directory: &Path, cgroup: &str) -> Child {
         .stdout(Stdio::null())
         .stderr(log)
         .spawn()
-        .expect("unshare and dockerd are installed")
+        .expect("setpriv, unshare and dockerd are installed")
 }
 
-fn compile(directory: &Path) -> std::path::PathBuf {
+fn compile(directory: &Path) -> PathBuf {
     let (source, program) = (directory.join("app.c"), directory.join("app"));
     std::fs::write(&source, PROGRAM).unwrap();
     let status = Command::new("cc").arg("-static").arg("-o").arg(&program).arg(&source).status().unwrap();
@@ -108,12 +115,46 @@ fn compile(directory: &Path) -> std::path::PathBuf {
 
 impl Drop for PrivateDocker {
     fn drop(&mut self) {
-        // The daemon is the first process of its namespace: with it, everything in there ends.
-        let _ = self.daemon.kill();
+        // The daemon is the first process of its namespace: with it, everything in there ends, and only
+        // then does `unshare` end. Killing `unshare` instead would not wait for that.
+        let pid = self.daemon.id();
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let killed =
+            Command::new("kill").arg("-KILL").args(children.unwrap_or_default().split_whitespace()).status();
+        if !killed.is_ok_and(|status| status.success()) {
+            let _ = self.daemon.kill();
+        }
         let _ = self.daemon.wait();
-        let controllers = std::fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten();
-        for root in controllers.map(|entry| entry.path()).chain(["/sys/fs/cgroup".into()]) {
-            let _ = std::fs::remove_dir(root.join(&self.cgroup));
+        let own = std::process::id().to_string();
+        remove_cgroups(|pid| pid == own);
+    }
+}
+
+/// Removes the control groups of the chosen tests.
+fn remove_cgroups(is_chosen: impl Fn(&str) -> bool) {
+    let root = Path::new(CGROUPS);
+    for parent in directories(root).into_iter().chain([root.to_owned()]) {
+        for group in directories(&parent) {
+            let name = group.file_name().unwrap_or_default().to_string_lossy();
+            if name.strip_prefix(CGROUP_PREFIX).is_some_and(&is_chosen) {
+                remove_tree(&group);
+            }
         }
     }
+}
+
+/// Control groups hold files that cannot be removed: only directories go, from the innermost on.
+fn remove_tree(group: &Path) {
+    directories(group).iter().for_each(|inner| remove_tree(inner));
+    if let Err(error) = std::fs::remove_dir(group) {
+        eprintln!("control group {} stays: {error}", group.display());
+    }
+}
+
+fn directories(parent: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.path())
+        .collect()
 }

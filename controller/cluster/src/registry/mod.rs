@@ -4,7 +4,7 @@
 //! are immutable by digest and kept. Every answer is bounded in time and bytes and held against its digest.
 
 #[cfg(test)]
-mod fake;
+pub(crate) mod fake;
 mod manifest;
 mod reference;
 #[cfg(test)]

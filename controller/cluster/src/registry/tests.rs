@@ -63,8 +63,7 @@ impl Drop for Ended {
 
 #[tokio::test]
 async fn a_real_registry_answers_as_the_fake_does() {
-    if std::env::var_os("EDGELOOM_SKIP_LAB").is_some_and(|value| value == "1") {
-        println!("skipped: EDGELOOM_SKIP_LAB=1");
+    if !edgeloom_prepare::lab_allowed(&["docker-registry"]) {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -80,7 +79,7 @@ async fn a_real_registry_answers_as_the_fake_does() {
         .arg("serve")
         .arg(&file)
         .spawn()
-        .expect("docker-registry is installed");
+        .expect("lab_allowed has prepared docker-registry");
     let _ended = Ended(child);
     let http = reqwest_client();
     for _ in 0..100 {

@@ -2,4 +2,7 @@
 
 mod barrier;
 mod cluster;
+mod handle;
+mod loss;
+mod pulls;
 mod world;

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use tokio::sync::mpsc;
 
-const NODES: [&str; 3] = ["n1", "n2", "n3"];
+pub(super) const NODES: [&str; 3] = ["n1", "n2", "n3"];
 
 pub(super) struct World {
     pub(super) owner: Owner,
@@ -73,9 +73,13 @@ impl World {
         Self { owner, published, dir, held, arrivals: Vec::new(), dead }
     }
 
+    /// Living nodes come online.
     pub(super) fn connect(&mut self) {
         for name in NODES {
             let node: NodeId = name.parse().unwrap();
+            if self.dead.contains(&node) {
+                continue;
+            }
             self.owner.observe(&node, NodeMessage::Status(Status::new(true, 1)));
             self.owner.observe(&node, NodeMessage::Inventory(inventory()));
             self.owner.observe(&node, NodeMessage::Links(links(name)));
@@ -118,13 +122,18 @@ impl World {
         panic!("documents go out without end");
     }
 
+    /// How much is journaled.
+    pub(super) fn journal_bytes(&self) -> u64 {
+        std::fs::metadata(self.dir.path().join("journal")).unwrap().len()
+    }
+
     pub(super) fn pass(&mut self, ms: u64) {
         self.owner.now_ms += ms;
         self.owner.tick();
     }
 }
 
-fn inventory() -> Inventory {
+pub(super) fn inventory() -> Inventory {
     Inventory {
         schema: 1,
         cluster: "home".parse().unwrap(),
@@ -140,7 +149,7 @@ fn inventory() -> Inventory {
     }
 }
 
-fn links(own: &str) -> Links {
+pub(super) fn links(own: &str) -> Links {
     let link = |peer: &&str| LinkReport {
         neighbour: peer.parse().unwrap(),
         interface: "eth0".to_owned(),
@@ -155,7 +164,7 @@ fn links(own: &str) -> Links {
     Links { schema: 1, links: NODES.iter().filter(|peer| **peer != own).map(link).collect() }
 }
 
-fn observed(document: &DesiredState) -> Observed {
+pub(super) fn observed(document: &DesiredState) -> Observed {
     let container = |spec: &edgeloom_common::desired::ContainerSpec| ContainerState {
         job: spec.job.clone(),
         task: spec.task.clone(),

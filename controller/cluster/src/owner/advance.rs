@@ -1,0 +1,147 @@
+//! From commits to nodes: one step of documents at a time, the next once every node has confirmed.
+//!
+//! In: the model and what nodes confirmed. Out: journaled publications. A node that does not confirm within
+//! [`STEP_DEADLINE_MS`] is silent: steps no longer wait for it. A job whose first commit it never confirmed
+//! goes back to waiting; one that was confirmed everywhere stays, however long a node is away.
+
+use super::Owner;
+use super::decide::TAKEN_BACK;
+use crate::barrier;
+use crate::journal::JournalError;
+use crate::model::{Event, JobRecord, Phase, nodes_of};
+use edgeloom_common::desired::DesiredState;
+use edgeloom_common::ids::{JobName, NodeId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How long nodes have to confirm a step.
+pub(crate) const STEP_DEADLINE_MS: u64 = 10_000;
+
+impl Owner {
+    pub(super) fn try_advance(&mut self) -> Result<(), JournalError> {
+        self.learn_topology()?;
+        self.give_up()?;
+        self.decide_waiting()?;
+        self.step()?;
+        self.finish_stopping()
+    }
+
+    fn learn_topology(&mut self) -> Result<(), JournalError> {
+        let known: Vec<NodeId> = self.nodes.table.keys().cloned().collect();
+        for node in known {
+            let neighbours = self.nodes.neighbours(&node);
+            let online = self.nodes.online(&node);
+            match neighbours.or_else(|| online.then(BTreeMap::new)) {
+                Some(neighbours)
+                    if self.model().topology.get(&node) != Some(&neighbours)
+                        && !(neighbours.is_empty() && self.model().topology.contains_key(&node)) =>
+                {
+                    self.state.commit(Event::Topology { node, neighbours })?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Nodes whose confirmation the next step waits for.
+    fn awaited(&self) -> BTreeSet<NodeId> {
+        let published = &self.model().published;
+        let waits = |node: &&NodeId| {
+            let silent = self.nodes.table.get(*node).is_some_and(|known| known.silent);
+            !silent && !self.nodes.confirmed(node, published)
+        };
+        published.keys().filter(waits).cloned().collect()
+    }
+
+    /// After the deadline: nodes that did not confirm are left out, and jobs that need them go back.
+    fn give_up(&mut self) -> Result<(), JournalError> {
+        let silent = self.awaited();
+        if silent.is_empty() || self.now_ms.saturating_sub(self.step_ms) < STEP_DEADLINE_MS {
+            return Ok(());
+        }
+        for node in &silent {
+            self.nodes.table.entry(node.clone()).or_default().silent = true;
+        }
+        let needs = |plan: &edgeloom_sched::plan::JobPlan| {
+            let found: Vec<&str> = nodes_of(plan)
+                .into_iter()
+                .filter(|node| silent.contains(*node))
+                .map(NodeId::as_str)
+                .collect();
+            found.join(", ")
+        };
+        let back: Vec<(JobName, String)> = self
+            .model()
+            .committed()
+            .filter(|(record, _)| !record.confirmed)
+            .map(|(record, plan)| (record.job.name.clone(), needs(plan)))
+            .filter(|(_, nodes)| !nodes.is_empty())
+            .collect();
+        for (job, nodes) in back {
+            let reason = format!("{TAKEN_BACK} {nodes} within {} s", STEP_DEADLINE_MS / 1000);
+            self.state.commit(Event::Returned { job, reason })?;
+        }
+        Ok(())
+    }
+
+    /// Publishes the next step once every awaited node has confirmed the one before.
+    fn step(&mut self) -> Result<(), JournalError> {
+        if !self.awaited().is_empty() {
+            return Ok(());
+        }
+        let wanted = self.wanted();
+        let documents = barrier::next(&self.model().published, &wanted);
+        if documents.is_empty() {
+            return self.confirm();
+        }
+        self.publish(documents.into_values().collect())
+    }
+
+    /// Everything committed has arrived at every node that answers.
+    fn confirm(&mut self) -> Result<(), JournalError> {
+        let fresh = self.model().committed().filter(|(record, _)| !record.confirmed);
+        let jobs: Vec<JobName> = fresh.map(|(record, _)| record.job.name.clone()).collect();
+        if jobs.is_empty() { Ok(()) } else { self.state.commit(Event::Confirmed { jobs }) }
+    }
+
+    pub(super) fn publish(&mut self, mut documents: Vec<DesiredState>) -> Result<(), JournalError> {
+        let (epoch, mut generation) = (self.model().epoch, self.model().generation);
+        for document in &mut documents {
+            generation += 1;
+            (document.epoch, document.generation) = (epoch, generation);
+            self.outbox.mark(document.node.clone());
+        }
+        self.step_ms = self.now_ms;
+        self.state.commit(Event::Published { documents })
+    }
+
+    /// Stopped jobs of which no living node has anything are gone.
+    fn finish_stopping(&mut self) -> Result<(), JournalError> {
+        let stopping = self.model().jobs.values().filter(|record| record.phase == Phase::Stopping);
+        let gone: Vec<JobName> = stopping
+            .filter(|record| self.left_nothing(record))
+            .map(|record| record.job.name.clone())
+            .collect();
+        for job in gone {
+            self.state.commit(Event::Gone { job })?;
+        }
+        Ok(())
+    }
+
+    fn left_nothing(&self, record: &JobRecord) -> bool {
+        let name = &record.job.name;
+        let published = &self.model().published;
+        let addresses: BTreeSet<_> = record.addresses.values().collect();
+        published.iter().all(|(node, document)| {
+            let mentioned = document.containers.iter().any(|spec| spec.job == *name)
+                || document.flows.iter().any(|flow| flow.id.job == *name)
+                || document.routes.iter().any(|route| addresses.contains(&route.address));
+            let known = self.nodes.table.get(node);
+            // A node not heard of since the controller started is waited for until it counts as silent.
+            let dead = known.is_some_and(|known| !known.online || known.silent);
+            let observed = known.and_then(|known| known.observed.as_ref());
+            let runs = observed.is_some_and(|seen| seen.containers.iter().any(|state| state.job == *name));
+            !mentioned && (dead || (!runs && self.nodes.confirmed(node, published)))
+        })
+    }
+}

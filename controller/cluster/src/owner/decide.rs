@@ -1,0 +1,99 @@
+//! From waiting jobs to commits: asks the planner, journals what it decided and why others wait.
+
+use super::Owner;
+use crate::error::SubmitError;
+use crate::journal::JournalError;
+use crate::model::{Event, JobRecord};
+use crate::planner::{Outcome, PlanError, Planner, reason, waiting};
+use edgeloom_common::ids::JobName;
+use edgeloom_common::view::ProblemItem;
+use edgeloom_sched::plan::Unplaced;
+
+/// How the reason of a job begins whose commit was taken back.
+pub(super) const TAKEN_BACK: &str = "not confirmed by";
+
+impl Owner {
+    /// Decides on waiting jobs again if anything they depend on has changed.
+    pub(super) fn decide_waiting(&mut self) -> Result<(), JournalError> {
+        let names = waiting(self.model());
+        let holding: Vec<_> =
+            self.model().jobs.values().map(|record| (&record.job.name, record.phase)).collect();
+        let seen = format!("{:?}{:?}{holding:?}", self.nodes.schedulable(), self.nodes.links());
+        if names.is_empty() || seen == self.decided_on {
+            return Ok(());
+        }
+        self.decided_on = seen;
+        let records: Vec<JobRecord> =
+            names.iter().filter_map(|name| self.model().jobs.get(name).cloned()).collect();
+        let outcome = self.decide(&records.iter().collect::<Vec<_>>());
+        self.carry(outcome, &names)
+    }
+
+    pub(super) fn decide(&self, records: &[&JobRecord]) -> Result<Outcome, PlanError> {
+        let down = self.nodes.down(&self.model().topology);
+        let planner = Planner {
+            model: self.model(),
+            nodes: &self.nodes,
+            ground: self.ground(&down),
+            profile: self.settings.profile,
+            now_ms: self.now_ms,
+        };
+        planner.outcome(records)
+    }
+
+    pub(super) fn carry(
+        &mut self,
+        outcome: Result<Outcome, PlanError>,
+        names: &[JobName],
+    ) -> Result<(), JournalError> {
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                tracing::warn!(%error, "a decision is not committed");
+                for job in names {
+                    self.delay(job, &error.to_string())?;
+                }
+                return Ok(());
+            }
+        };
+        for unplaced in &outcome.unplaced {
+            self.delay(&unplaced.job, &reason(unplaced))?;
+        }
+        if !outcome.commits.is_empty() {
+            self.state.commit(Event::Committed { commits: outcome.commits })?;
+        }
+        Ok(())
+    }
+
+    /// Notes why a job waits, after the reason for which it was taken back, if it was.
+    fn delay(&mut self, job: &JobName, reason: &str) -> Result<(), JournalError> {
+        let Some(record) = self.model().jobs.get(job) else { return Ok(()) };
+        let taken_back = record.reason.split("; now: ").next().filter(|text| text.starts_with(TAKEN_BACK));
+        let reason = match taken_back {
+            Some(before) => format!("{before}; now: {reason}"),
+            None => reason.to_owned(),
+        };
+        if record.reason == reason {
+            return Ok(());
+        }
+        self.state.commit(Event::Delayed { job: job.clone(), reason })
+    }
+}
+
+/// A job that can never fit is refused at once, with the reason of each node.
+pub(super) fn refuse_never(outcome: &Outcome) -> Result<(), SubmitError> {
+    match outcome.unplaced.iter().find(|unplaced| unplaced.never) {
+        Some(unplaced) => Err(SubmitError::Unplaceable(problems(unplaced))),
+        None => Ok(()),
+    }
+}
+
+fn problems(unplaced: &Unplaced) -> Vec<ProblemItem> {
+    let by_node = unplaced.reasons.iter().map(|reason| ProblemItem {
+        line: 0,
+        field: reason.node.to_string(),
+        problem: format!("task {}: {}", unplaced.task, reason.text),
+        remedy: "ask for less, or add a node that has it".to_owned(),
+    });
+    by_node.collect()
+}

@@ -1,0 +1,88 @@
+//! Which images each node pulls, in which order, and what each pull fetches.
+//!
+//! A node pulls one image at a time in the order of its document's list, so the same walk foretells every
+//! pull: what the node reported, then the images of earlier commits, then one image after the other. A pull
+//! is put down to the task for which it comes first; other tasks of that image have no entry.
+
+use crate::documents::programs;
+use crate::missing::Held;
+use crate::model::{Image, JobRecord, Model};
+use crate::nodes::Nodes;
+use edgeloom_common::desired::ImageRef;
+use edgeloom_common::ids::{NodeId, TaskName};
+use edgeloom_common::units::Bytes;
+use edgeloom_sched::plan::JobPlan;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Committed jobs, the first commit first: the order in which nodes pull.
+pub(crate) fn in_order(model: &Model) -> Vec<(&JobRecord, &JobPlan)> {
+    let mut committed: Vec<_> = model.committed().collect();
+    committed.sort_by_key(|(record, _)| record.commit_number);
+    committed
+}
+
+/// The images of one job in the order of pulls, with task and node.
+pub(crate) fn of_job<'a>(
+    record: &'a JobRecord,
+    plan: &'a JobPlan,
+) -> impl Iterator<Item = (TaskName, &'a NodeId, &'a Image)> {
+    programs(&record.job).into_iter().filter_map(|(task, _)| {
+        let (node, image) = (plan.placement.get(&task)?, record.images.get(&task)?);
+        Some((task, node, image))
+    })
+}
+
+/// What nodes hold once everything planned so far is pulled.
+#[derive(Debug)]
+pub(crate) struct Pulls<'a> {
+    nodes: &'a Nodes,
+    held: BTreeMap<NodeId, Held>,
+    listed: BTreeSet<(NodeId, ImageRef)>,
+}
+
+impl<'a> Pulls<'a> {
+    /// After all that the model has committed.
+    pub(crate) fn after(model: &Model, nodes: &'a Nodes) -> Self {
+        let known = nodes.table.iter().filter_map(|(node, known)| Some((node, known.inventory.as_ref()?)));
+        let held = known.map(|(node, it)| (node.clone(), Held::new(it.store, &it.layers))).collect();
+        let mut pulls = Self { nodes, held, listed: BTreeSet::new() };
+        for (record, plan) in in_order(model) {
+            pulls.add(record, plan);
+        }
+        pulls
+    }
+
+    /// Bytes that each of the images would fetch now, by task and node, where known.
+    pub(crate) fn missing(
+        &self,
+        images: &BTreeMap<TaskName, Image>,
+    ) -> BTreeMap<TaskName, BTreeMap<NodeId, Bytes>> {
+        let on_nodes = |image: &Image| -> BTreeMap<NodeId, Bytes> {
+            self.held
+                .iter()
+                .filter_map(|(node, held)| Some((node.clone(), held.missing(self.layers(node, image)?))))
+                .collect()
+        };
+        images.iter().map(|(task, image)| (task.clone(), on_nodes(image))).collect()
+    }
+
+    /// Adds a job's pulls; the bytes of each, by the task that it is put down to.
+    pub(crate) fn add(&mut self, record: &JobRecord, plan: &JobPlan) -> BTreeMap<TaskName, u64> {
+        let mut fetched = BTreeMap::new();
+        for (task, node, image) in of_job(record, plan) {
+            let Some(layers) = self.layers(node, image) else { continue };
+            if !self.listed.insert((node.clone(), image.reference.clone())) {
+                continue;
+            }
+            if let Some(held) = self.held.get_mut(node) {
+                fetched.insert(task, held.missing(layers).0);
+                held.add(layers);
+            }
+        }
+        fetched
+    }
+
+    fn layers<'i>(&self, node: &NodeId, image: &'i Image) -> Option<&'i crate::missing::Layers> {
+        image.layers(&self.nodes.table.get(node)?.inventory.as_ref()?.architecture)
+    }
+}

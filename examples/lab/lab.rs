@@ -262,7 +262,19 @@ fn unmount(id: &str) -> Result<()> {
     // The later a mount, the deeper it lies.
     targets.reverse();
     for target in targets {
-        command::run(&["umount", target])?;
+        unmount_one(target)?;
+    }
+    Ok(())
+}
+
+/// A killed process lets go of its files a moment after it is gone from the process list.
+fn unmount_one(target: &str) -> Result<()> {
+    let start = Instant::now();
+    while let Err(error) = command::run(&["umount", target]) {
+        if start.elapsed() > PATIENCE {
+            return Err(error);
+        }
+        std::thread::sleep(Duration::from_millis(100));
     }
     Ok(())
 }

@@ -79,8 +79,17 @@ enum Verb {
     },
 }
 
-fn main() -> Result<ExitCode> {
-    let arguments = Arguments::parse();
+fn main() -> ExitCode {
+    match run(Arguments::parse()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("cargo lab: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> Result<ExitCode> {
     ensure!(nix::unistd::geteuid().is_root(), "the lab makes namespaces and mounts: run it as root");
     match arguments.verb {
         Verb::Demo { json, keep } => {

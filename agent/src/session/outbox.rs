@@ -1,7 +1,7 @@
 //! What the agent said and has not left yet.
 //!
-//! Reports and links are worth something only when fresh: sent at once or never. Of inventory and
-//! observed state the newest waits for the connection. Pieces of replies keep their order in a bounded
+//! Reports are worth something only when fresh: sent at once or never. Of inventory, links and observed
+//! state the newest waits for the connection. Pieces of replies keep their order in a bounded
 //! queue and do not outlive a connection.
 
 use crate::wire::Up;
@@ -23,6 +23,7 @@ struct Waiting {
     connected: bool,
     status: Option<Vec<u8>>,
     inventory: Option<Vec<u8>>,
+    links: Option<Vec<u8>>,
     observed: Option<Vec<u8>>,
     replies: VecDeque<Vec<u8>>,
     replies_bytes: usize,
@@ -45,7 +46,7 @@ impl Outbox {
     pub(super) fn offer(&self, message: &Up) {
         match message {
             Up::Report(report) => self.send_or_drop(Uplink::Report, report),
-            Up::Links(links) => self.send_or_drop(Uplink::Links, links),
+            Up::Links(links) => self.lock().links = encode(Uplink::Links, links),
             Up::Inventory(inventory) => self.lock().inventory = encode(Uplink::Inventory, inventory),
             Up::Observed(observed) => self.lock().observed = encode(Uplink::Observed, observed),
             Up::Reply(reply) => self.lock().add_reply(encode(Uplink::Reply, reply), reply.last),
@@ -81,6 +82,7 @@ impl Outbox {
         let slots = [
             (Uplink::Status, &mut waiting.status),
             (Uplink::Inventory, &mut waiting.inventory),
+            (Uplink::Links, &mut waiting.links),
             (Uplink::Observed, &mut waiting.observed),
         ];
         for (kind, slot) in slots {
@@ -159,7 +161,7 @@ fn encode(kind: Uplink, message: &impl Serialize) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
     use edgeloom_common::desired::{SCHEMA, Version};
-    use edgeloom_common::report::{Observed, Reply, Report};
+    use edgeloom_common::report::{Links, Observed, Reply, Report};
     use edgeloom_common::units::{Bytes, MilliCores};
     use rumqttc::{EventLoop, MqttOptions};
 
@@ -183,6 +185,10 @@ mod tests {
     fn report() -> Up {
         let (cpu_used, memory_used, disk_used) = (MilliCores(1), Bytes(2), Bytes(3));
         Up::Report(Report { schema: SCHEMA, cpu_used, memory_used, disk_used, flows: Vec::new() })
+    }
+
+    fn links() -> Up {
+        Up::Links(Links { schema: SCHEMA, links: Vec::new() })
     }
 
     fn observed(generation: u64) -> Up {
@@ -222,11 +228,13 @@ mod tests {
         let (outbox, mut event_loop) = outbox();
         outbox.connected(b"here".to_vec());
         (0..100).for_each(|_| outbox.offer(&report()));
+        (0..100).for_each(|_| outbox.offer(&links()));
         (0..100).for_each(|generation| outbox.offer(&observed(generation)));
         assert_eq!(sent(&mut event_loop).len(), QUEUE);
         outbox.flush();
         let rest = sent(&mut event_loop);
-        assert!(rest.len() == 1 && rest[0].contains("\"generation\":99"), "{rest:?}");
+        assert_eq!(rest.len(), 2, "{rest:?}");
+        assert!(rest[0].contains("links") && rest[1].contains("\"generation\":99"), "{rest:?}");
     }
 
     #[tokio::test]

@@ -13,8 +13,6 @@ use std::path::{Path, PathBuf};
 
 /// Least memory that the page cache works with; the history is small and seldom read.
 const CACHE_BYTES: u64 = 64 * 1024;
-/// Bytes of a log segment; an entry is far below a hundredth of it.
-const SEGMENT_BYTES: usize = 16 * 1024;
 /// Events kept: about a day of a busy node.
 const EVENTS_MAX: usize = 256;
 
@@ -126,9 +124,6 @@ fn open(directory: &Path) -> Option<sled::Db> {
         .path(directory)
         .cache_capacity(CACHE_BYTES)
         .mode(sled::Mode::LowSpace)
-        // Each write may hold a buffer of this size until sled's epochs pass, and dozens pile up on a quiet
-        // node: with the default of 512 KiB they took 21 MiB after a hundred entries.
-        .segment_size(SEGMENT_BYTES)
         // No flusher thread: whatever is lost with the power is no loss.
         .flush_every_ms(None);
     let opened = catch_unwind(AssertUnwindSafe(|| {

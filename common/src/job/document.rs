@@ -46,6 +46,20 @@ pub fn parse(text: &[u8]) -> Result<Job, Vec<ProblemItem>> {
     problems.finish(job)
 }
 
+/// The line of a field such as `tasks.detect.image`, from 1; 0 where the document has none. For what is
+/// found out only after the reading.
+#[must_use]
+pub fn line_of(text: &[u8], field: &str) -> usize {
+    let Ok(root) = tree::read(text) else { return 0 };
+    let (mut node, mut line) = (&root, 0);
+    for name in field.split('.') {
+        let Value::Map(entries) = &node.value else { return line };
+        let Some(entry) = entries.iter().find(|entry| entry.key == name) else { return line };
+        (node, line) = (&entry.value, entry.line);
+    }
+    line
+}
+
 fn job(root: &Node, problems: &mut Problems) -> Option<Job> {
     let place = Place::root(root.line);
     if !matches!(root.value, Value::Map(_)) {

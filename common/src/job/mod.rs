@@ -14,7 +14,7 @@ mod tests;
 mod tree;
 mod words;
 
-pub use document::{TASKS_MAX, parse};
+pub use document::{TASKS_MAX, line_of, parse};
 pub use program::{CPU_DEFAULT, MEMORY_DEFAULT};
 pub use tree::DOCUMENT_MAX_BYTES;
 

@@ -34,5 +34,7 @@ pub use error::{StartError, SubmitError, UnknownJob};
 pub use journal::JournalError;
 pub use nodes::NodeMessage;
 pub use outbox::Publish;
+#[cfg(any(test, feature = "fakes"))]
+pub use registry::fake;
 pub use registry::{ClientError, RegistryError};
 pub use store::StoreError;

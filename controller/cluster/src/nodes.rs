@@ -64,7 +64,8 @@ impl Nodes {
         let record = self.table.entry(node.clone()).or_default();
         match message {
             NodeMessage::Status(status) => {
-                if status.session < record.session {
+                // A birth counts always: after a power cut a node without a clock of its own begins lower.
+                if !status.online && status.session < record.session {
                     return;
                 }
                 record.session = status.session;

@@ -7,10 +7,14 @@
 use crate::model::Model;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
 
 const CACHE_BYTES: u64 = 4 * 1024 * 1024;
 const STATE: &[u8] = b"state";
 const SEQUENCE: &[u8] = b"sequence";
+/// How long an end waits for what is being written.
+const END_WAIT: Duration = Duration::from_secs(2);
 
 /// Why the store does not serve.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +28,9 @@ pub enum StoreError {
     /// The old files cannot be removed.
     #[error("store {path}: cannot be removed: {source}")]
     Remove { path: PathBuf, source: std::io::Error },
+    /// The thread that writes does not start.
+    #[error("the store's thread does not start: {0}")]
+    Thread(std::io::Error),
     /// The state does not serialise.
     #[error("state does not serialise: {0}")]
     Encode(#[from] serde_json::Error),
@@ -75,6 +82,48 @@ impl Store {
             Ok(Err(source)) => Err(StoreError::Sled { path: self.path.clone(), source }),
             Err(_) => Err(StoreError::Damaged { path: self.path.clone() }),
         }
+    }
+}
+
+/// Writes the store on a thread of its own: after a write that failed sled 0.34 waits for ever when it is let
+/// go, and the owner of the state must not wait with it.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    /// None once the end has begun.
+    copies: Option<SyncSender<(u64, Model)>>,
+    /// Closed when the thread has let go of the store.
+    ended: Receiver<()>,
+}
+
+impl Writer {
+    pub(crate) fn start(store: Store) -> Result<Self, StoreError> {
+        let (copies, received) = sync_channel::<(u64, Model)>(1);
+        let (end, ended) = sync_channel(0);
+        let thread = std::thread::Builder::new().name("store".to_owned());
+        let write = move || {
+            for (sequence, model) in received {
+                if let Err(error) = store.save(sequence, &model) {
+                    tracing::warn!(%error, "the store is not written; the journal has everything");
+                }
+            }
+            drop(store);
+            drop(end);
+        };
+        thread.spawn(write).map_err(StoreError::Thread)?;
+        Ok(Self { copies: Some(copies), ended })
+    }
+
+    /// Hands a copy of the state over; false if the copy before is not written yet.
+    pub(crate) fn write(&self, sequence: u64, model: &Model) -> bool {
+        self.copies.as_ref().is_some_and(|copies| copies.try_send((sequence, model.clone())).is_ok())
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.copies = None;
+        // Nothing is ever sent: the answer is the end of the thread, or that it does not come.
+        let _ = self.ended.recv_timeout(END_WAIT);
     }
 }
 

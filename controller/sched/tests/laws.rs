@@ -127,6 +127,11 @@ proptest! {
             prop_assert_eq!(check(&left, &now), vec![], "{}", name);
             for running in &now.running {
                 prop_assert!(running.plan.prediction.items_per_s > 0.0);
+                for flow in &running.plan.flows {
+                    let bits = flow.volume.0.max(1) as f64 * 8.0 / now.goodput;
+                    let need = running.plan.prediction.items_per_s * bits;
+                    prop_assert!(flow.rate.as_f64() + 1.0 >= need, "{}: {:?} needs {}", name, flow, need);
+                }
             }
         }
     }

@@ -6,6 +6,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{Response, StatusCode};
 use axum::response::IntoResponse;
 use edgeloom_cluster::{SubmitError, UnknownJob};
+use edgeloom_common::job::line_of;
 use edgeloom_common::view::{Problem, ProblemItem};
 use std::any::Any;
 
@@ -38,8 +39,9 @@ pub(super) enum ApiError {
     UnknownTask { job: String, task: String },
     #[error("node {node} is offline")]
     NodeOffline { node: String },
-    #[error(transparent)]
-    Submit(#[from] SubmitError),
+    /// Refused by the cluster; the document tells the lines of the fields.
+    #[error("{error}")]
+    Submit { error: SubmitError, document: Vec<u8> },
     #[error(transparent)]
     Logs(#[from] LogsError),
     #[error("the cluster's state is not available yet")]
@@ -75,7 +77,7 @@ impl ApiError {
             Self::UnknownJob { .. } => (StatusCode::NOT_FOUND, "job.unknown", "No such job"),
             Self::UnknownTask { .. } => (StatusCode::NOT_FOUND, "task.unknown", "No such task"),
             Self::NodeOffline { .. } => (StatusCode::SERVICE_UNAVAILABLE, "node.offline", "Node offline"),
-            Self::Submit(error) => submit_class(error),
+            Self::Submit { error, .. } => submit_class(error),
             Self::Logs(_) => (StatusCode::SERVICE_UNAVAILABLE, "logs.unavailable", "Logs not available"),
             Self::NotReady => (StatusCode::SERVICE_UNAVAILABLE, "controller.not-ready", "Not ready"),
             Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "controller.failed", "Controller failed"),
@@ -87,7 +89,16 @@ impl ApiError {
         let detail = self.to_string();
         let problems = match self {
             Self::JobInvalid(problems) => problems,
-            Self::Submit(error) => submit_problems(error),
+            Self::Submit { error, document } => {
+                // What a placement lacks is told by node, and a node has no line.
+                let by_field = !matches!(error, SubmitError::Unplaceable(_));
+                let mut problems = submit_problems(error);
+                problems
+                    .iter_mut()
+                    .filter(|_| by_field)
+                    .for_each(|it| it.line = line_of(&document, &it.field));
+                problems
+            }
             _ => Vec::new(),
         };
         let (code, title) = (code.to_owned(), title.to_owned());
@@ -117,6 +128,18 @@ fn submit_class(error: &SubmitError) -> (StatusCode, &'static str, &'static str)
 fn submit_problems(error: SubmitError) -> Vec<ProblemItem> {
     match error {
         SubmitError::Unplaceable(problems) | SubmitError::ImageUnknown(problems) => problems,
+        SubmitError::ProfileUnknown { profile, known } => vec![ProblemItem {
+            line: 0,
+            field: "profile".to_owned(),
+            problem: format!("there is no profile {profile:?}"),
+            remedy: format!("use one of: {known}"),
+        }],
+        SubmitError::SourceUnknown(node) => vec![ProblemItem {
+            line: 0,
+            field: "source.node".to_owned(),
+            problem: format!("there is no node {node}"),
+            remedy: "name one that `edgeloom nodes` lists".to_owned(),
+        }],
         _ => Vec::new(),
     }
 }
@@ -153,13 +176,13 @@ mod tests {
         };
         let cases = [
             (SubmitError::Exists("j".parse().unwrap()), 409, "job.exists", 0),
-            (SubmitError::SourceUnknown("n9".parse().unwrap()), 422, "job.invalid", 0),
+            (SubmitError::SourceUnknown("n9".parse().unwrap()), 422, "job.invalid", 1),
             (SubmitError::ImageUnknown(vec![reason.clone()]), 422, "image.unknown", 1),
             (SubmitError::Unplaceable(vec![reason]), 422, "job.unplaceable", 1),
             (SubmitError::Unavailable, 503, "controller.not-ready", 0),
         ];
         for (error, status, code, reasons) in cases {
-            let problem = ApiError::from(error).problem();
+            let problem = ApiError::Submit { error, document: Vec::new() }.problem();
             assert_eq!(
                 (problem.status, problem.code.as_str(), problem.problems.len()),
                 (status, code, reasons)

@@ -28,11 +28,13 @@ pub(super) async fn submit(
 ) -> Result<(StatusCode, Json<JobView>), ApiError> {
     let document = body::text(body).await?;
     let job = edgeloom_common::job::parse(&document).map_err(ApiError::JobInvalid)?;
+    let refused = |error| ApiError::Submit { error, document: document.clone() };
     let span = tracing::info_span!("job", job = %job.name, dry_run = submission.dry_run);
     if submission.dry_run {
-        return Ok((StatusCode::OK, Json(api.cluster.plan(job).instrument(span).await?)));
+        let planned = api.cluster.plan(job).instrument(span).await;
+        return Ok((StatusCode::OK, Json(planned.map_err(refused)?)));
     }
-    let view = api.cluster.submit(job).instrument(span.clone()).await?;
+    let view = api.cluster.submit(job).instrument(span.clone()).await.map_err(refused)?;
     span.in_scope(|| tracing::info!(state = ?view.state, "job accepted"));
     Ok((StatusCode::CREATED, Json(view)))
 }

@@ -1,5 +1,7 @@
 //! Requests into the router over a cluster without nodes, and over real sockets where those matter.
 
+mod jobs;
+
 use super::{Api, router, serve};
 use crate::logs::Logs;
 use axum::Router;
@@ -39,23 +41,28 @@ tasks:
 
 struct Fixture {
     router: Router,
+    cluster: Cluster,
     _state: TempDir,
     _published: mpsc::Receiver<edgeloom_cluster::Publish>,
 }
 
 fn fixture() -> Fixture {
+    with_registries(Vec::new())
+}
+
+fn with_registries(insecure_registries: Vec<String>) -> Fixture {
     let state = tempfile::tempdir().unwrap();
     let settings = Settings {
         cluster: "test".parse().unwrap(),
         state_dir: state.path().to_owned(),
         profile: "edgeloom".to_owned(),
         pool: Pool { network: [10, 77, 0, 0].into(), prefix_len: 16, gateway: [10, 77, 0, 1].into() },
-        insecure_registries: Vec::new(),
+        insecure_registries,
     };
     let (publish, published) = mpsc::channel(64);
     let cluster = Cluster::start(settings, publish.clone()).unwrap();
-    let router = router(Api { cluster, logs: Logs::new(publish) });
-    Fixture { router, _state: state, _published: published }
+    let router = router(Api { cluster: cluster.clone(), logs: Logs::new(publish) });
+    Fixture { router, cluster, _state: state, _published: published }
 }
 
 impl Fixture {

@@ -3,16 +3,20 @@
 
 use anyhow::{Context, Result, bail};
 use bollard::Docker;
-use bollard::models::{ContainerCreateBody, ContainerInspectResponse, NetworkingConfig};
+use bollard::models::{
+    ContainerCreateBody, ContainerInspectResponse, NetworkCreateRequest, NetworkingConfig,
+};
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, InspectContainerOptions, ListContainersOptionsBuilder, LogsOptionsBuilder,
     RemoveContainerOptionsBuilder, StartContainerOptions,
 };
-use futures_util::future::try_join_all;
 use futures_util::TryStreamExt;
+use futures_util::future::try_join_all;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 /// How often a daemon is asked whether its containers run; the same for both sides of a comparison.
 const POLL: Duration = Duration::from_millis(20);
@@ -33,6 +37,22 @@ pub(crate) struct Life {
     pub(crate) started_at: String,
 }
 
+/// Items finished by a moment, in seconds since 1970 as Docker stamped the line.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Count {
+    pub(crate) items: u64,
+    pub(crate) at_s: f64,
+}
+
+/// Reads `2026-01-02T03:04:05.5Z items=17 rate=…`.
+fn parse_count(line: &str) -> Option<Count> {
+    let (stamp, text) = line.trim().split_once(' ')?;
+    let at = OffsetDateTime::parse(stamp, &Rfc3339).ok()?;
+    let items = text.split_whitespace().find_map(|word| word.strip_prefix("items="))?.parse().ok()?;
+    #[expect(clippy::cast_precision_loss, reason = "microseconds matter here, not nanoseconds")]
+    Some(Count { items, at_s: at.unix_timestamp_nanos() as f64 / 1e9 })
+}
+
 impl Engines {
     /// Connects to each node's socket.
     pub(crate) fn connect<'a>(sockets: impl IntoIterator<Item = (String, &'a Path)>) -> Result<Self> {
@@ -47,13 +67,29 @@ impl Engines {
         Ok(Self { runtime, daemons })
     }
 
+    /// Makes and removes a network on every daemon. At the first network of its life Docker sets up tables
+    /// of its own and keeps them; what is compared before and after must not take them for ours.
+    pub(crate) fn settle(&self) -> Result<()> {
+        self.runtime.block_on(async {
+            for docker in self.daemons.values() {
+                let request = NetworkCreateRequest { name: "settle".to_owned(), ..Default::default() };
+                docker.create_network(request).await?;
+                docker.remove_network("settle").await?;
+            }
+            Ok(())
+        })
+    }
+
     /// Every container of a job, by inspection.
     pub(crate) fn inspect_job(&self, job: &str) -> Result<Vec<(String, ContainerInspectResponse)>> {
         self.runtime.block_on(async {
             let mut found = Vec::new();
             for (node, docker) in &self.daemons {
                 for id in ids(docker, &format!("edgeloom.job={job}"), Ask::All).await? {
-                    found.push((node.clone(), docker.inspect_container(&id, None::<InspectContainerOptions>).await?));
+                    found.push((
+                        node.clone(),
+                        docker.inspect_container(&id, None::<InspectContainerOptions>).await?,
+                    ));
                 }
             }
             Ok(found)
@@ -97,16 +133,15 @@ impl Engines {
     }
 
     /// Items that a task has finished, by the last line its program printed.
-    pub(crate) fn items(&self, job: &str, task: &str) -> Result<u64> {
+    pub(crate) fn items(&self, job: &str, task: &str) -> Result<Count> {
         self.runtime.block_on(async {
             for docker in self.daemons.values() {
                 let label = format!("edgeloom.job={job},edgeloom.task={task}");
                 let Some(id) = ids(docker, &label, Ask::Running).await?.pop() else { continue };
-                let options = LogsOptionsBuilder::default().stdout(true).tail("1").build();
+                let options = LogsOptionsBuilder::default().stdout(true).timestamps(true).tail("1").build();
                 let lines: Vec<_> = docker.logs(&id, Some(options)).try_collect().await?;
                 let text: String = lines.iter().map(ToString::to_string).collect();
-                let items = text.split_whitespace().find_map(|word| word.strip_prefix("items="));
-                return Ok(items.and_then(|digits| digits.parse().ok()).unwrap_or(0));
+                return Ok(parse_count(&text).unwrap_or_default());
             }
             bail!("no container runs {task} of {job}")
         })
@@ -117,7 +152,9 @@ impl Engines {
     pub(crate) fn start_copies(&self, models: &[(String, ContainerInspectResponse)]) -> Result<Duration> {
         self.runtime.block_on(async {
             let begun = Instant::now();
-            let started = try_join_all(models.iter().map(|(node, model)| start_copy(&self.daemons[node], model))).await?;
+            let started =
+                try_join_all(models.iter().map(|(node, model)| start_copy(&self.daemons[node], model)))
+                    .await?;
             self.running(COPY_LABEL, models.len(), Duration::from_secs(120)).await?;
             let took = begun.elapsed();
             let removed = models.iter().zip(&started).map(|((node, _), id)| remove(&self.daemons[node], id));
@@ -190,4 +227,16 @@ async fn start_copy(docker: &Docker, model: &ContainerInspectResponse) -> Result
 async fn remove(docker: &Docker, id: &str) -> Result<()> {
     let options = RemoveContainerOptionsBuilder::default().force(true).build();
     Ok(docker.remove_container(id, Some(options)).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamped_line_gives_items_and_moment() {
+        let count = parse_count("1970-01-01T00:01:00.5Z items=17 rate=2.00\n").unwrap();
+        assert_eq!(count, Count { items: 17, at_s: 60.5 });
+        assert_eq!(parse_count("listening"), None);
+    }
 }

@@ -52,9 +52,9 @@ pub(crate) fn kill_and_return(stage: &mut Stage, view: &JobView) -> Result<Resta
 fn expect_progress(stage: &Stage, job: &str) -> Result<()> {
     let sinks = stage.sinks(job)?;
     for sink in sinks {
-        let before = stage.engines.items(job, &sink)?;
+        let before = stage.engines.items(job, &sink)?.items;
         wait_for(&format!("{sink} to go on"), Duration::from_secs(10), || {
-            Ok(stage.engines.items(job, &sink)? > before)
+            Ok(stage.engines.items(job, &sink)?.items > before)
         })?;
     }
     println!("  the job goes on");
@@ -78,7 +78,9 @@ fn flow_classes(stage: &Stage) -> Result<Classes> {
         let listing = stage.exec(&node, &["nft", "-j", "list", "map", "ip", "edgeloom", "flow_class"])?;
         let mut counts = BTreeMap::new();
         for interface in stage.link_interfaces(&node) {
-            counts.extend(parse_classes(&stage.exec(&node, &["tc", "-s", "class", "show", "dev", &interface])?));
+            counts.extend(parse_classes(
+                &stage.exec(&node, &["tc", "-s", "class", "show", "dev", &interface])?,
+            ));
         }
         for (key, class) in parse_flow_classes(&listing)? {
             let count = counts.get(&class).copied().unwrap_or_default();

@@ -42,8 +42,11 @@ fn generations(stage: &Stage) -> Result<Vec<u64>> {
 
 /// Memory and CPU of each agent over `window`.
 pub(crate) fn measure(stage: &Stage, window: Duration) -> Result<Vec<AgentRow>> {
-    let agents: Vec<(String, u32)> =
-        stage.node_names().into_iter().map(|node| Ok((node.clone(), stage.agent_pid(&node)?))).collect::<Result<_>>()?;
+    let agents: Vec<(String, u32)> = stage
+        .node_names()
+        .into_iter()
+        .map(|node| Ok((node.clone(), stage.agent_pid(&node)?)))
+        .collect::<Result<_>>()?;
     let ticks = |pid: u32| cpu_ticks(pid);
     let before: Vec<f64> = agents.iter().map(|(_, pid)| ticks(*pid)).collect::<Result<_>>()?;
     let begun = Instant::now();
@@ -64,7 +67,10 @@ pub(crate) fn measure(stage: &Stage, window: Duration) -> Result<Vec<AgentRow>> 
 fn pss(pid: u32) -> Result<u64> {
     let path = format!("/proc/{pid}/smaps_rollup");
     let text = std::fs::read_to_string(&path).with_context(|| path.clone())?;
-    let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).with_context(|| format!("{path} has no Pss"))?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Pss:"))
+        .with_context(|| format!("{path} has no Pss"))?;
     let kib: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
     Ok(kib * 1024)
 }

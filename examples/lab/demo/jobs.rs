@@ -1,6 +1,7 @@
 //! Jobs on the stage: post and follow them, time their start, measure their throughput and flows.
 
 use super::api::wait_for;
+use super::docker::Count;
 use super::kernel::{parse_classes, parse_flow_classes};
 use super::report::{FlowRow, JobRow, TaskRow, print_table};
 use super::stage::Stage;
@@ -52,24 +53,27 @@ pub(crate) fn throughput(stage: &Stage, view: &JobView, window: Duration) -> Res
     let name = view.name.to_string();
     let sinks = stage.sinks(&name)?;
     std::thread::sleep(WARM_UP);
-    let before = Instant::now();
     let first = count_items(stage, &name, &sinks)?;
     std::thread::sleep(window);
     let last = count_items(stage, &name, &sinks)?;
-    let seconds = before.elapsed().as_secs_f64();
-    let slowest = first.iter().zip(&last).map(|(a, b)| b.saturating_sub(*a)).min().unwrap_or(0);
+    let rates = first.iter().zip(&last).map(|(first, last)| items_per_s(*first, *last));
     let prediction = view.prediction.as_ref().context("the job has no prediction")?;
-    #[expect(clippy::cast_precision_loss, reason = "item counts of a demo are small")]
-    let measured = slowest as f64 / seconds;
     Ok(JobRow {
-        name,
         bound: if prediction.bound == Bound::Network { "network" } else { "compute" }.to_owned(),
         items_per_s_predicted: prediction.items_per_s_predicted,
-        items_per_s_measured: measured,
+        items_per_s_measured: rates.reduce(f64::min).with_context(|| format!("{name} has no last task"))?,
+        name,
     })
 }
 
-fn count_items(stage: &Stage, job: &str, sinks: &[String]) -> Result<Vec<u64>> {
+/// Between two printed lines, by the moments at which they were printed.
+#[expect(clippy::cast_precision_loss, reason = "item counts of a demo are small")]
+fn items_per_s(first: Count, last: Count) -> f64 {
+    let seconds = last.at_s - first.at_s;
+    if seconds <= 0.0 { 0.0 } else { last.items.saturating_sub(first.items) as f64 / seconds }
+}
+
+fn count_items(stage: &Stage, job: &str, sinks: &[String]) -> Result<Vec<Count>> {
     sinks.iter().map(|task| stage.engines.items(job, task)).collect()
 }
 
@@ -179,9 +183,11 @@ pub(crate) fn task_rows(stage: &Stage, view: &JobView) -> Result<Vec<TaskRow>> {
     let mut rows: Vec<TaskRow> = rows.collect();
     // What nobody predicted must still show: it goes to the first task of that node and image.
     for ((node, image), bytes) in fetched {
-        let unpredicted = view.tasks.iter().zip(&mut rows).find(|(task, row)| {
-            row.node == node && repository(&task.image) == image
-        });
+        let unpredicted = view
+            .tasks
+            .iter()
+            .zip(&mut rows)
+            .find(|(task, row)| row.node == node && repository(&task.image) == image);
         if let Some((_, row)) = unpredicted {
             row.bytes_fetched += bytes;
         }

@@ -115,7 +115,11 @@ fn time_starts(stage: &mut Stage, view: &JobView) -> Result<()> {
         let alone = stage.engines.start_copies(&models)?;
         let (_, took) = jobs::start(stage, PIPELINE)?;
         stage.api.stop(&name)?;
-        println!("  round {round}: {:.2} s ours, {:.2} s Docker's API", took.as_secs_f64(), alone.as_secs_f64());
+        println!(
+            "  round {round}: {:.2} s ours, {:.2} s Docker's API",
+            took.as_secs_f64(),
+            alone.as_secs_f64()
+        );
         ours.push(took.as_secs_f64());
         peer.push(alone.as_secs_f64());
     }
@@ -173,7 +177,12 @@ fn idle(stage: &mut Stage) -> Result<()> {
     let rows = footprint::measure(stage, Duration::from_secs(60))?;
     for row in &rows {
         let pss = row.pss_bytes <= footprint::PSS_MAX;
-        stage.report.check(&format!("memory of {}'s agent (PSS)", row.node), pss, row.pss_bytes, footprint::PSS_MAX);
+        stage.report.check(
+            &format!("memory of {}'s agent (PSS)", row.node),
+            pss,
+            row.pss_bytes,
+            footprint::PSS_MAX,
+        );
         let cpu = row.cpu_share <= footprint::CPU_MAX;
         stage.report.check(&format!("cores of {}'s agent", row.node), cpu, row.cpu_share, footprint::CPU_MAX);
     }

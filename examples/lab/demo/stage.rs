@@ -48,6 +48,10 @@ impl Stage {
         let binaries = build::all()?;
         let pipeline = build::pipeline()?;
         let lab = Lab::up(&Topology::parse(DIAMOND)?, DIAMOND, &Options { bare: true })?;
+        let sockets: Vec<(String, PathBuf)> =
+            lab.nodes().iter().map(|node| (node.spec.name.clone(), node.docker_socket())).collect();
+        let engines = Engines::connect(sockets.iter().map(|(name, path)| (name.clone(), path.as_path())))?;
+        engines.settle()?;
         let unborn = snapshots(&lab)?;
         push_images(&pipeline)?;
         binaries.install(&lab)?;
@@ -55,13 +59,18 @@ impl Stage {
         for node in lab.nodes() {
             lab.start_agent(&node)?;
         }
-        let sockets: Vec<(String, PathBuf)> =
-            lab.nodes().iter().map(|node| (node.spec.name.clone(), node.docker_socket())).collect();
-        let engines = Engines::connect(sockets.iter().map(|(name, path)| (name.clone(), path.as_path())))?;
         let meter = Meter::start(&lab)?;
         let api = Api::new(API);
-        let mut stage =
-            Self { api, engines, meter, report: Report::default(), lab, unborn, resting: BTreeMap::new(), begun };
+        let mut stage = Self {
+            api,
+            engines,
+            meter,
+            report: Report::default(),
+            lab,
+            unborn,
+            resting: BTreeMap::new(),
+            begun,
+        };
         stage.await_nodes()?;
         stage.resting = snapshots(&stage.lab)?;
         Ok(stage)
@@ -218,7 +227,10 @@ impl Stage {
             };
             #[expect(clippy::cast_precision_loss, reason = "byte counts of a demo")]
             let share = on(&main) as f64 / (on(&main) + on(&row.path[1])).max(1) as f64;
-            println!("  {} -> {} goes by {} where the main route goes by {main}", row.from, row.to, row.path[1]);
+            println!(
+                "  {} -> {} goes by {} where the main route goes by {main}",
+                row.from, row.to, row.path[1]
+            );
             worst = Some(f64::max(share, worst.unwrap_or(0.0)));
         }
         Ok(worst)
@@ -229,7 +241,9 @@ impl Stage {
         let destination = key.destination.to_string();
         let answer = self.exec(node, &["ip", "route", "get", &destination])?;
         let interface = answer.split_whitespace().find_map(|word| word.strip_prefix("to-"));
-        interface.map(str::to_owned).with_context(|| format!("no main route from {node} to {destination}: {answer}"))
+        interface
+            .map(str::to_owned)
+            .with_context(|| format!("no main route from {node} to {destination}: {answer}"))
     }
 
     /// How to go on with a lab that stays up.

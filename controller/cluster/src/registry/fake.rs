@@ -5,12 +5,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 /// Status and body by path.
-pub(crate) type Answers = BTreeMap<String, (u16, Vec<u8>)>;
+pub type Answers = BTreeMap<String, (u16, Vec<u8>)>;
 
 /// Serves until the test's runtime ends; hands back host:port.
-pub(crate) async fn serve(answers: Answers) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap().to_string();
+pub async fn serve(answers: Answers) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("the loopback has a free port");
+    let address = listener.local_addr().expect("a bound socket has an address").to_string();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut request = Vec::new();
@@ -35,7 +35,7 @@ pub(crate) async fn serve(answers: Answers) -> String {
 }
 
 /// Answers for one image `app:1` with these layer sizes.
-pub(crate) fn image(layers: &[u64]) -> Answers {
+pub fn image(layers: &[u64]) -> Answers {
     use crate::missing::sha256;
     let diff_ids: Vec<String> = layers.iter().map(|size| sha256(format!("diff {size}").as_bytes())).collect();
     let config =

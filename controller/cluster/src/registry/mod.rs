@@ -3,8 +3,8 @@
 //! Names are asked for each time, so that plan and pull mean the same image; manifests and configurations
 //! are immutable by digest and kept. Every answer is bounded in time and bytes and held against its digest.
 
-#[cfg(test)]
-pub(crate) mod fake;
+#[cfg(any(test, feature = "fakes"))]
+pub mod fake;
 mod manifest;
 mod reference;
 #[cfg(test)]

@@ -158,7 +158,6 @@ async fn what_does_not_exist_is_refused_and_changes_nothing() {
     let cases = [
         ("no such tag", text.replace("app:1", "app:2"), "image"),
         ("no such repository", text.replace("app:1", "ghost:1"), "image"),
-        ("no image name", text.replace("/app:1", "/Not a name"), "image"),
         ("no registry", text.replace(&fixture.registry, "127.0.0.1:1"), "registry"),
         ("no such profile", text.replace("kind: Job\n", "kind: Job\nprofile: ghost\n"), "profile"),
         ("no such node", text.replace("node: n1", "node: n9"), "node"),

@@ -152,7 +152,8 @@ fn first_scale(network: Network<'_>, demand: &Demand) -> f64 {
     (demand.volume / widest).max(f64::MIN_POSITIVE)
 }
 
-fn largest_first(demands: &[Demand]) -> Vec<usize> {
+/// The order in which demands are routed.
+pub(crate) fn largest_first(demands: &[Demand]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..demands.len()).collect();
     order.sort_by(|x, y| demands[*y].volume.total_cmp(&demands[*x].volume).then(x.cmp(y)));
     order

@@ -3,11 +3,11 @@
 //! Relaxation, rounding to the path with the largest `m_ik`, then Eq. 15 with `B_l`:
 //! `b_i = min over links of B_l * V_i / sum of V_j routed through l`. What Eq. 15 leaves idle stays idle
 //! here, as in the paper: a later job finds it. The `edgeloom` profile searches for better paths instead of
-//! rounding and hands out what is left (`share`).
+//! rounding (`paths`) and hands out what is left (`share`).
 
 use super::params::LEAST_RATE_BPS;
 use super::{Case, Routed};
-use crate::opt::congestion::{Demand, Network, greedy, improve, relax_and_round};
+use crate::opt::congestion::{Demand, Network, relax_and_round};
 
 /// Paths and rates over the residual bandwidth; none if a flow has no path with bandwidth left.
 pub(crate) fn jrba(case: &Case<'_>, nodes: &[usize]) -> Option<Vec<Routed>> {
@@ -24,17 +24,6 @@ pub(crate) fn jrba(case: &Case<'_>, nodes: &[usize]) -> Option<Vec<Routed>> {
         routed.push(Routed { edge, path, rate });
     }
     routed.iter().all(|flow| flow.rate >= 1.0).then_some(routed)
-}
-
-/// Paths of small congestion over the given capacities, by search; rates are left at 0.
-pub(crate) fn paths_by_search(case: &Case<'_>, nodes: &[usize], capacity: &[f64]) -> Option<Vec<Routed>> {
-    let flows = case.flows(nodes);
-    let demands = demands(case, nodes, &flows);
-    let network = Network { graph: &case.world.graph, capacity };
-    let start = greedy(network, &demands)?;
-    let paths = improve(network, &demands, start);
-    let routed = flows.into_iter().zip(paths).map(|(edge, path)| Routed { edge, path, rate: 0.0 });
-    Some(routed.collect())
 }
 
 /// Items a second that these paths carry over the given capacities: `1 / TH`.
@@ -54,7 +43,8 @@ pub(crate) fn open(mut capacity: Vec<f64>) -> Vec<f64> {
     capacity
 }
 
-fn demands(case: &Case<'_>, nodes: &[usize], flows: &[crate::job_graph::Edge]) -> Vec<Demand> {
+/// What the flows of a placement have to send, in wire bits an item.
+pub(crate) fn demands(case: &Case<'_>, nodes: &[usize], flows: &[crate::job_graph::Edge]) -> Vec<Demand> {
     let one = |edge: &crate::job_graph::Edge| Demand {
         from: nodes[edge.from],
         to: nodes[edge.to],

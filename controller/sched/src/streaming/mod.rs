@@ -21,14 +21,17 @@
 mod allocation;
 mod baseline;
 mod bench;
+mod climb;
 mod elastic;
 mod jrba;
 mod moves;
 mod online;
 mod params;
+mod paths;
 mod predict;
 mod search;
 mod share;
+mod starts;
 
 pub use bench::{JrbaSize, jrba_congestion};
 pub(crate) use online::{Outcome, Strategy, decide_one, rebalance, whole_bits};

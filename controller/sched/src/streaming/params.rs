@@ -34,6 +34,14 @@ pub(crate) const LEAST_RATE_BPS: f64 = 1000.0;
 /// JSON.
 pub(crate) const NO_LIMIT_ITEMS_PER_S: f64 = 1e9;
 
+/// Placements whose predicted throughput differs by at most this part count as equal: fewer image bytes and
+/// less traffic decide between them.
+pub(crate) const EQUAL: f64 = 0.005;
+
+/// Part of a link's share that a job's needs may fill before a longer path is looked for: what is left
+/// keeps queues short and absorbs bursts.
+pub(crate) const HEADROOM: f64 = 0.9;
+
 /// Moves of the placement search that count as a gain.
 pub(crate) const LEAST_GAIN: f64 = 1e-6;
 

@@ -110,7 +110,8 @@ pub fn may_publish(node: &NodeId, topic: &str) -> bool {
 /// The kind and id of a command topic of `node`.
 #[must_use]
 pub fn parse_command<'a>(node: &NodeId, topic: &'a str) -> Option<(&'a str, u64)> {
-    let rest = topic.strip_prefix(ROOT)?.strip_prefix('/')?.strip_prefix(node.as_str())?.strip_prefix("/cmd/")?;
+    let rest =
+        topic.strip_prefix(ROOT)?.strip_prefix('/')?.strip_prefix(node.as_str())?.strip_prefix("/cmd/")?;
     let (kind, id) = rest.split_once('/')?;
     Some((kind, id.parse().ok()?))
 }
@@ -127,7 +128,8 @@ mod tests {
     fn a_node_stays_below_its_own_name() {
         let n1 = node("n1");
         assert!(may_publish(&n1, "edgeloom/v1/n1/report"));
-        for topic in ["edgeloom/v1/n2/report", "edgeloom/v1/n1/desired", "edgeloom/v1/controller/status", "x"] {
+        for topic in ["edgeloom/v1/n2/report", "edgeloom/v1/n1/desired", "edgeloom/v1/controller/status", "x"]
+        {
             assert!(!may_publish(&n1, topic), "{topic}");
         }
         assert!(may_subscribe(&n1, "edgeloom/v1/n1/desired"));

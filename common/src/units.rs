@@ -65,7 +65,11 @@ fn parse_scaled(text: &str, table: &[(&str, f64)], units: &'static str) -> Resul
     if value > 9e15 {
         return Err(UnitError::TooLarge { text: text.to_owned() });
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked: 0 <= value <= 9e15")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked: 0 <= value <= 9e15"
+    )]
     Ok(value as u64)
 }
 

@@ -21,16 +21,8 @@ pub const TASKS_MAX: usize = 1000;
 
 const CONSTRAINTS_MAX: usize = 32;
 const ROOT_FIELDS: &[&str] = &["kind", "name", "profile", "source", "tasks"];
-const TASK_FIELDS: &[&str] = &[
-    "image",
-    "command",
-    "environment",
-    "resources",
-    "work",
-    "inputs",
-    "outputs",
-    "constraints",
-];
+const TASK_FIELDS: &[&str] =
+    &["image", "command", "environment", "resources", "work", "inputs", "outputs", "constraints"];
 
 pub(super) const NAME_REMEDY: &str = "write a name such as `detect-2`";
 const BYTES_REMEDY: &str = "write bytes with a unit, for instance `120KB`";
@@ -64,11 +56,7 @@ fn job(root: &Node, problems: &mut Problems) -> Option<Job> {
     let place = Place::root(root.line);
     if !matches!(root.value, Value::Map(_)) {
         let problem = format!("the document is {}, not a job", root.value.kind());
-        problems.add(
-            &place,
-            problem,
-            "write a mapping with `kind: Job`, `name` and `tasks`",
-        );
+        problems.add(&place, problem, "write a mapping with `kind: Job`, `name` and `tasks`");
         return None;
     }
     // Another kind has other fields: telling of each of them would only hide the one thing to say.
@@ -77,46 +65,26 @@ fn job(root: &Node, problems: &mut Problems) -> Option<Job> {
     }
     let fields = Fields::open(root, &place, ROOT_FIELDS, problems)?;
     let name = fields
-        .required(
-            "name",
-            "name the job, for instance `name: object-attributes`",
-            problems,
-        )
+        .required("name", "name the job, for instance `name: object-attributes`", problems)
         .and_then(|(node, place)| fields::parsed::<JobName>(node, &place, NAME_REMEDY, problems));
     let profile = fields.optional("profile").and_then(|(node, place)| {
-        fields::parsed::<JobName>(
-            node,
-            &place,
-            "write a profile's name, for instance `edgeloom`",
-            problems,
-        )
+        fields::parsed::<JobName>(node, &place, "write a profile's name, for instance `edgeloom`", problems)
     });
     let source_written = fields.optional("source");
-    let source = source_written
-        .as_ref()
-        .and_then(|(node, place)| source(node, place, problems));
+    let source = source_written.as_ref().and_then(|(node, place)| source(node, place, problems));
     let drafts = fields
         .required("tasks", "write at least one task under `tasks`", problems)
         .and_then(|(node, place)| drafts(node, &place, problems))?;
     graph::check(&drafts, source_written.is_some(), problems);
     let tasks = tasks(drafts)?;
-    Some(Job {
-        name: name?,
-        profile: profile.map(String::from),
-        source,
-        tasks,
-    })
+    Some(Job { name: name?, profile: profile.map(String::from), source, tasks })
 }
 
 fn is_job(root: &Node, place: &Place, problems: &mut Problems) -> bool {
     let Some(kind) =
         Fields::any(root, place, &mut Problems::default()).and_then(|fields| fields.optional("kind"))
     else {
-        problems.add(
-            &place.field("kind", place.line),
-            "is missing",
-            "write `kind: Job`",
-        );
+        problems.add(&place.field("kind", place.line), "is missing", "write `kind: Job`");
         return true;
     };
     let (node, place) = kind;
@@ -133,11 +101,7 @@ fn is_job(root: &Node, place: &Place, problems: &mut Problems) -> bool {
             false
         }
         other => {
-            problems.add(
-                &place,
-                format!("is {}, not a kind", other.kind()),
-                "write `kind: Job`",
-            );
+            problems.add(&place, format!("is {}, not a kind", other.kind()), "write `kind: Job`");
             false
         }
     }
@@ -156,11 +120,7 @@ fn drafts(node: &Node, place: &Place, problems: &mut Problems) -> Option<BTreeMa
         let draft = draft(node, &place, problems);
         match key.parse::<TaskName>() {
             Ok(name) if name.is_source() => {
-                problems.add(
-                    &place,
-                    "the name `source` stands for the job's source",
-                    "rename the task",
-                );
+                problems.add(&place, "the name `source` stands for the job's source", "rename the task");
             }
             Ok(name) => {
                 drafts.insert(name, draft);
@@ -195,12 +155,7 @@ fn draft(node: &Node, place: &Place, problems: &mut Problems) -> Draft {
     draft.outputs = fields
         .optional("outputs")
         .and_then(|(node, place)| Fields::any(node, &place, problems))
-        .map(|outputs| {
-            outputs
-                .iter()
-                .filter_map(|output| edge(output, problems))
-                .collect()
-        })
+        .map(|outputs| outputs.iter().filter_map(|output| edge(output, problems)).collect())
         .unwrap_or_default();
     draft.constraints = fields
         .optional("constraints")
@@ -248,10 +203,7 @@ pub(super) fn positive_bytes(node: &Node, place: &Place, problems: &mut Problems
 fn tasks(drafts: BTreeMap<TaskName, Draft>) -> Option<BTreeMap<TaskName, Task>> {
     let inputs = graph::inputs(&drafts);
     let finish = |(name, draft): (TaskName, Draft)| {
-        let outputs = draft
-            .outputs
-            .into_iter()
-            .map(|(to, (bytes, _))| Some((to, bytes?)));
+        let outputs = draft.outputs.into_iter().map(|(to, (bytes, _))| Some((to, bytes?)));
         let task = Task {
             program: draft.program?,
             work: draft.work,

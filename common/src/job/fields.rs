@@ -52,20 +52,13 @@ impl<'a> Fields<'a> {
         for entry in all {
             if let Some(first) = first_lines.get(entry.key.as_str()) {
                 let problem = format!("is written twice, first on line {first}");
-                problems.add(
-                    &place.field(&entry.key, entry.line),
-                    problem,
-                    "remove or rename one of them",
-                );
+                problems.add(&place.field(&entry.key, entry.line), problem, "remove or rename one of them");
                 continue;
             }
             first_lines.insert(entry.key.as_str(), entry.line);
             entries.push(entry);
         }
-        Some(Self {
-            place: place.clone(),
-            entries,
-        })
+        Some(Self { place: place.clone(), entries })
     }
 
     /// The entries of `node`, all of them named in `known`.
@@ -98,13 +91,9 @@ impl<'a> Fields<'a> {
 
     /// Every entry with its place.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&'a str, &'a Node, Place)> + '_ {
-        self.entries.iter().map(|entry| {
-            (
-                entry.key.as_str(),
-                &entry.value,
-                self.place.field(&entry.key, line_of(entry)),
-            )
-        })
+        self.entries
+            .iter()
+            .map(|entry| (entry.key.as_str(), &entry.value, self.place.field(&entry.key, line_of(entry))))
     }
 
     /// A field's value; none if it is absent or empty.
@@ -199,11 +188,5 @@ pub(super) fn list<'a>(
         problems.add(place, problem, "shorten the list");
         return None;
     }
-    Some(
-        items
-            .iter()
-            .enumerate()
-            .map(|(index, item)| (item, place.item(index, item.line)))
-            .collect(),
-    )
+    Some(items.iter().enumerate().map(|(index, item)| (item, place.item(index, item.line))).collect())
 }

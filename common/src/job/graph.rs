@@ -34,10 +34,7 @@ impl Draft {
     }
 
     fn reads_source(&self) -> bool {
-        self.inputs
-            .iter()
-            .flat_map(|(names, _)| names)
-            .any(|(name, _)| name.is_source())
+        self.inputs.iter().flat_map(|(names, _)| names).any(|(name, _)| name.is_source())
     }
 }
 
@@ -51,16 +48,10 @@ pub(super) fn inputs(drafts: &Drafts) -> BTreeMap<TaskName, Vec<TaskName>> {
             upstream.entry(to.clone()).or_default().insert(name.clone());
         }
         if draft.reads_source() {
-            upstream
-                .entry(name.clone())
-                .or_default()
-                .insert(TaskName::source());
+            upstream.entry(name.clone()).or_default().insert(TaskName::source());
         }
     }
-    upstream
-        .into_iter()
-        .map(|(name, from)| (name, from.into_iter().collect()))
-        .collect()
+    upstream.into_iter().map(|(name, from)| (name, from.into_iter().collect())).collect()
 }
 
 /// Tells everything that is wrong with the edges.
@@ -69,12 +60,7 @@ pub(super) fn check(drafts: &Drafts, has_source: bool, problems: &mut Problems) 
     for (name, draft) in drafts {
         check_outputs(name, draft, drafts, problems);
         check_inputs(name, draft, drafts, problems);
-        check_agreement(
-            name,
-            draft,
-            upstream.get(name).map_or(&[], Vec::as_slice),
-            problems,
-        );
+        check_agreement(name, draft, upstream.get(name).map_or(&[], Vec::as_slice), problems);
         if draft.reads_source() && !has_source {
             let place = draft.inputs.as_ref().map_or(&draft.place, |(_, place)| place);
             problems.add(
@@ -170,10 +156,7 @@ fn check_cycles(drafts: &Drafts, problems: &mut Problems) {
         drop_dead_ends(&mut left);
         let Some(cycle) = walk_cycle(&left) else { return };
         let (last, first) = (cycle[cycle.len() - 1], cycle[0]);
-        let place = drafts
-            .get(last)
-            .and_then(|draft| draft.outputs.get(first))
-            .map(|(_, place)| place);
+        let place = drafts.get(last).and_then(|draft| draft.outputs.get(first)).map(|(_, place)| place);
         let names: Vec<&str> = cycle.iter().map(|name| name.as_str()).collect();
         if let Some(place) = place {
             let problem = format!("the tasks form a cycle: {} -> {first}", shortened(&names));
@@ -195,11 +178,8 @@ fn drop_dead_ends(left: &mut BTreeMap<&TaskName, BTreeSet<&TaskName>>) {
             senders.entry(*to).or_default().push(*name);
         }
     }
-    let mut ended: Vec<&TaskName> = left
-        .iter()
-        .filter(|(_, to)| to.is_empty())
-        .map(|(name, _)| *name)
-        .collect();
+    let mut ended: Vec<&TaskName> =
+        left.iter().filter(|(_, to)| to.is_empty()).map(|(name, _)| *name).collect();
     while let Some(name) = ended.pop() {
         left.remove(name);
         for sender in senders.remove(name).unwrap_or_default() {
@@ -234,10 +214,5 @@ fn shortened(names: &[&str]) -> String {
     if names.len() <= 12 {
         return names.join(" -> ");
     }
-    format!(
-        "{} -> ... ({} more) -> {}",
-        names[..10].join(" -> "),
-        names.len() - 11,
-        names[names.len() - 1]
-    )
+    format!("{} -> ... ({} more) -> {}", names[..10].join(" -> "), names.len() - 11, names[names.len() - 1])
 }

@@ -130,9 +130,7 @@ impl Job {
                 .map(|(name, _)| (TaskName::source(), name.clone(), source.item))
         });
         let between = self.tasks.iter().flat_map(|(name, task)| {
-            task.outputs
-                .iter()
-                .map(|(to, bytes)| (name.clone(), to.clone(), *bytes))
+            task.outputs.iter().map(|(to, bytes)| (name.clone(), to.clone(), *bytes))
         });
         from_source.chain(between)
     }

@@ -18,29 +18,19 @@ pub(super) struct Place {
 impl Place {
     /// The document itself.
     pub(super) fn root(line: usize) -> Self {
-        Self {
-            line,
-            path: String::new(),
-        }
+        Self { line, path: String::new() }
     }
 
     /// A field of the mapping here.
     pub(super) fn field(&self, name: &str, line: usize) -> Self {
         let name = excerpt(name);
-        let path = if self.path.is_empty() {
-            name
-        } else {
-            format!("{}.{name}", self.path)
-        };
+        let path = if self.path.is_empty() { name } else { format!("{}.{name}", self.path) };
         Self { line, path }
     }
 
     /// An item of the list here, counted from 0.
     pub(super) fn item(&self, index: usize, line: usize) -> Self {
-        Self {
-            line,
-            path: format!("{}[{index}]", self.path),
-        }
+        Self { line, path: format!("{}[{index}]", self.path) }
     }
 
     /// A problem with what stands here.
@@ -84,8 +74,7 @@ impl Problems {
                 self.items.sort_by_key(|item| item.line);
                 if self.untold > 0 {
                     let problem = format!("and {} further problems", self.untold);
-                    self.items
-                        .push(Place::root(0).problem(problem, "mend the ones above first"));
+                    self.items.push(Place::root(0).problem(problem, "mend the ones above first"));
                 }
                 Err(self.items)
             }

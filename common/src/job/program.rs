@@ -34,53 +34,31 @@ const RESOURCE_FIELDS: &[&str] = &["cpu", "memory", "storage"];
 /// Reads the container fields of a task or source.
 pub(super) fn program(fields: &Fields<'_>, problems: &mut Problems) -> Option<Program> {
     let image = fields
-        .required(
-            "image",
-            "write an image, for instance `registry.lan:5000/vision/detect:1.2`",
-            problems,
-        )
+        .required("image", "write an image, for instance `registry.lan:5000/vision/detect:1.2`", problems)
         .and_then(|(node, place)| {
             let remedy = "write `registry:port/repository:tag`, in lower case and without spaces";
             fields::parsed::<ImageName>(node, &place, remedy, problems)
         });
-    let command = fields
-        .optional("command")
-        .map_or(Some(Vec::new()), |(node, place)| command(node, &place, problems));
+    let command =
+        fields.optional("command").map_or(Some(Vec::new()), |(node, place)| command(node, &place, problems));
     let environment = fields
         .optional("environment")
-        .map_or(Some(BTreeMap::new()), |(node, place)| {
-            environment(node, &place, problems)
-        });
+        .map_or(Some(BTreeMap::new()), |(node, place)| environment(node, &place, problems));
     let resources = fields
         .optional("resources")
-        .map_or(Some(default_resources()), |(node, place)| {
-            resources(node, &place, problems)
-        });
-    Some(Program {
-        image: image?.0,
-        command: command?,
-        environment: environment?,
-        resources: resources?,
-    })
+        .map_or(Some(default_resources()), |(node, place)| resources(node, &place, problems));
+    Some(Program { image: image?.0, command: command?, environment: environment?, resources: resources? })
 }
 
 fn command(node: &Node, place: &Place, problems: &mut Problems) -> Option<Vec<String>> {
     if matches!(node.value, Value::Text(_)) {
-        problems.add(
-            place,
-            "is one text, a list is wanted",
-            "write `[\"/app\", \"detect\"]`; no shell runs",
-        );
+        problems.add(place, "is one text, a list is wanted", "write `[\"/app\", \"detect\"]`; no shell runs");
         return None;
     }
     let arguments = fields::list(node, place, COMMAND_MAX, problems)?;
-    let read = arguments
-        .into_iter()
-        .map(|(node, place)| fields::long_text(node, &place, problems));
+    let read = arguments.into_iter().map(|(node, place)| fields::long_text(node, &place, problems));
     let read: Vec<Option<&str>> = read.collect();
-    read.into_iter()
-        .map(|argument| argument.map(str::to_owned))
-        .collect()
+    read.into_iter().map(|argument| argument.map(str::to_owned)).collect()
 }
 
 fn environment(node: &Node, place: &Place, problems: &mut Problems) -> Option<BTreeMap<String, String>> {
@@ -95,10 +73,9 @@ fn environment(node: &Node, place: &Place, problems: &mut Problems) -> Option<BT
     for (key, node, place) in variables.iter() {
         if matches!(node.value, Value::Null) {
             problems.add(&place, "has no value", "write a value, `\"\"` for an empty one");
-        } else if let (true, Some(value)) = (
-            variable_name(key, &place, problems),
-            fields::long_text(node, &place, problems),
-        ) {
+        } else if let (true, Some(value)) =
+            (variable_name(key, &place, problems), fields::long_text(node, &place, problems))
+        {
             read.insert(key.to_owned(), value.to_owned());
         }
     }
@@ -113,11 +90,7 @@ fn variable_name(key: &str, place: &Place, problems: &mut Problems) -> bool {
         || key.starts_with(|c: char| c.is_ascii_digit())
     {
         let problem = format!("{:?} is no name of a variable", excerpt(key));
-        problems.add(
-            place,
-            problem,
-            "use letters, digits and `_`, and start with no digit",
-        );
+        problems.add(place, problem, "use letters, digits and `_`, and start with no digit");
         return false;
     }
     if key.starts_with(RESERVED_PREFIX) {
@@ -129,11 +102,7 @@ fn variable_name(key: &str, place: &Place, problems: &mut Problems) -> bool {
 }
 
 fn default_resources() -> Resources {
-    Resources {
-        cpu: CPU_DEFAULT,
-        memory: MEMORY_DEFAULT,
-        storage: Bytes(0),
-    }
+    Resources { cpu: CPU_DEFAULT, memory: MEMORY_DEFAULT, storage: Bytes(0) }
 }
 
 fn resources(node: &Node, place: &Place, problems: &mut Problems) -> Option<Resources> {
@@ -143,22 +112,14 @@ fn resources(node: &Node, place: &Place, problems: &mut Problems) -> Option<Reso
         let remedy = "write cores, for instance `500m` or `0.5`";
         read.cpu = fields::parsed(node, &place, remedy, problems)?;
         if read.cpu < CPU_MIN {
-            problems.add(
-                &place,
-                format!("{} is below the least limit, {CPU_MIN}", read.cpu),
-                remedy,
-            );
+            problems.add(&place, format!("{} is below the least limit, {CPU_MIN}", read.cpu), remedy);
         }
     }
     if let Some((node, place)) = fields.optional("memory") {
         let remedy = "write bytes with a unit, for instance `256MiB`";
         read.memory = fields::parsed(node, &place, remedy, problems)?;
         if read.memory < MEMORY_MIN {
-            problems.add(
-                &place,
-                format!("{} is below the least limit, 6MiB", read.memory),
-                remedy,
-            );
+            problems.add(&place, format!("{} is below the least limit, 6MiB", read.memory), remedy);
         }
     }
     if let Some((node, place)) = fields.optional("storage") {

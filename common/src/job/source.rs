@@ -8,16 +8,8 @@ use super::tree::Node;
 use super::words::PerSecond;
 use super::{Program, Source};
 
-const SOURCE_FIELDS: &[&str] = &[
-    "node",
-    "item",
-    "rate",
-    "from",
-    "image",
-    "command",
-    "environment",
-    "resources",
-];
+const SOURCE_FIELDS: &[&str] =
+    &["node", "item", "rate", "from", "image", "command", "environment", "resources"];
 
 /// Reads the `source` of a job.
 pub(super) fn source(node: &Node, place: &Place, problems: &mut Problems) -> Option<Source> {
@@ -26,27 +18,13 @@ pub(super) fn source(node: &Node, place: &Place, problems: &mut Problems) -> Opt
         .required("node", "name the node where the items come from", problems)
         .and_then(|(node, place)| fields::parsed(node, &place, NAME_REMEDY, problems));
     let item = fields
-        .required(
-            "item",
-            "write the bytes of one item, for instance `item: 600KB`",
-            problems,
-        )
+        .required("item", "write the bytes of one item, for instance `item: 600KB`", problems)
         .and_then(|(node, place)| positive_bytes(node, &place, problems));
     let rate = fields.optional("rate").and_then(|(node, place)| {
-        fields::parsed::<PerSecond>(
-            node,
-            &place,
-            "write items a second, for instance `30/s`",
-            problems,
-        )
+        fields::parsed::<PerSecond>(node, &place, "write items a second, for instance `30/s`", problems)
     });
     let container = source_container(&fields, problems);
-    Some(Source {
-        node: host?,
-        item: item?,
-        rate_per_s: rate.map(|rate| rate.0),
-        container,
-    })
+    Some(Source { node: host?, item: item?, rate_per_s: rate.map(|rate| rate.0), container })
 }
 
 /// `from: task` runs an image; `from: host` is a process that runs already. Left out, an image decides.
@@ -68,11 +46,7 @@ fn source_container(fields: &Fields<'_>, problems: &mut Problems) -> Option<Prog
     }
     for (key, _, place) in fields.iter().filter(|(key, ..)| PROGRAM_FIELDS.contains(key)) {
         let problem = format!("a source on the host runs no container, so `{key}` means nothing");
-        problems.add(
-            &place,
-            problem,
-            "remove it, or write `from: task` with an `image`",
-        );
+        problems.add(&place, problem, "remove it, or write `from: task` with an `image`");
     }
     None
 }

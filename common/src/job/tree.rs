@@ -57,10 +57,7 @@ impl Value {
 pub(super) fn read(text: &[u8]) -> Result<Node, ProblemItem> {
     if text.len() > DOCUMENT_MAX_BYTES {
         return Err(Place::root(0).problem(
-            format!(
-                "the document has {} bytes, at most {DOCUMENT_MAX_BYTES} are read",
-                text.len()
-            ),
+            format!("the document has {} bytes, at most {DOCUMENT_MAX_BYTES} are read", text.len()),
             "split it into several jobs",
         ));
     }
@@ -150,11 +147,7 @@ impl Builder {
             Event::MappingStart(..) => self.push(line, Container::Map(Vec::new(), None)),
             Event::Scalar(text, style, ..) => {
                 let null = style == ScalarStyle::Plain && matches!(&*text, "" | "~" | "null");
-                let value = if null {
-                    Value::Null
-                } else {
-                    Value::Text(text.into_owned())
-                };
+                let value = if null { Value::Null } else { Value::Text(text.into_owned()) };
                 self.add(Node { line, value })
             }
             Event::SequenceEnd | Event::MappingEnd => {
@@ -165,10 +158,7 @@ impl Builder {
                     Container::List(items) => Value::List(items),
                     Container::Map(entries, _) => Value::Map(entries),
                 };
-                self.add(Node {
-                    line: open.line,
-                    value,
-                })
+                self.add(Node { line: open.line, value })
             }
             _ => Ok(()),
         }
@@ -194,11 +184,7 @@ impl Builder {
         match &mut open.container {
             Container::List(items) => items.push(node),
             Container::Map(entries, waiting) => match waiting.take() {
-                Some((key, line)) => entries.push(Entry {
-                    key,
-                    line,
-                    value: node,
-                }),
+                Some((key, line)) => entries.push(Entry { key, line, value: node }),
                 None => *waiting = Some(key_text(node)?),
             },
         }
@@ -209,10 +195,8 @@ impl Builder {
 fn key_text(node: Node) -> Result<(String, usize), ProblemItem> {
     match node.value {
         Value::Text(text) => Ok((text, node.line)),
-        other => Err(Place::root(node.line).problem(
-            format!("a key is {}, not a name", other.kind()),
-            "write `name: value`",
-        )),
+        other => Err(Place::root(node.line)
+            .problem(format!("a key is {}, not a name", other.kind()), "write `name: value`")),
     }
 }
 
@@ -230,10 +214,8 @@ fn refuse_references(event: &Event<'_>, line: usize) -> Result<(), ProblemItem> 
         _ => None,
     };
     match refused {
-        Some(what) => Err(Place::root(line).problem(
-            format!("{what} is not read here"),
-            "write the value out where it is needed",
-        )),
+        Some(what) => Err(Place::root(line)
+            .problem(format!("{what} is not read here"), "write the value out where it is needed")),
         None => Ok(()),
     }
 }

@@ -33,9 +33,7 @@ impl FromStr for PerSecond {
     type Err = WordError;
     fn from_str(text: &str) -> Result<Self, WordError> {
         let number = text.trim().strip_suffix("/s");
-        let number = number
-            .ok_or_else(|| WordError::RateUnit { text: excerpt(text) })?
-            .trim_end();
+        let number = number.ok_or_else(|| WordError::RateUnit { text: excerpt(text) })?.trim_end();
         let plain = |c: char| c.is_ascii_digit() || c == '.';
         match number.parse::<f64>() {
             Ok(rate) if rate > 0.0 && rate <= RATE_MAX && number.chars().all(plain) => Ok(Self(rate)),
@@ -52,12 +50,7 @@ impl FromStr for ImageName {
     type Err = WordError;
     /// The grammar of `distribution/reference`: `[host[:port]/]repository[:tag][@digest]`.
     fn from_str(text: &str) -> Result<Self, WordError> {
-        let refuse = |part| {
-            Err(WordError::Image {
-                text: excerpt(text),
-                part,
-            })
-        };
+        let refuse = |part| Err(WordError::Image { text: excerpt(text), part });
         let (rest, digest) = match text.split_once('@') {
             Some((rest, digest)) => (rest, Some(digest)),
             None => (text, None),
@@ -139,9 +132,7 @@ impl FromStr for Condition {
             Some(key) if is_label_text(key) => Attribute::Label(key.to_owned()),
             None if attribute == "node.name" => Attribute::Name,
             _ => {
-                return Err(WordError::Attribute {
-                    attribute: excerpt(attribute),
-                });
+                return Err(WordError::Attribute { attribute: excerpt(attribute) });
             }
         };
         let compared = match &attribute {
@@ -150,15 +141,8 @@ impl FromStr for Condition {
             _ => None,
         };
         match compared {
-            Some(attribute) => Err(WordError::Compared {
-                value: excerpt(value),
-                attribute,
-            }),
-            None => Ok(Self(Constraint {
-                attribute,
-                equal,
-                value: value.to_owned(),
-            })),
+            Some(attribute) => Err(WordError::Compared { value: excerpt(value), attribute }),
+            None => Ok(Self(Constraint { attribute, equal, value: value.to_owned() })),
         }
     }
 }
@@ -176,13 +160,9 @@ mod tests {
     #[test]
     fn an_image_reference_follows_the_registry_grammar() {
         let digest = format!("reg.lan/a@sha256:{}", "0".repeat(64));
-        for good in [
-            "a",
-            "vision/detect:1.2",
-            "10.60.0.1:5000/vision/detect:1.0",
-            "localhost/a_b/c--d",
-            &digest,
-        ] {
+        for good in
+            ["a", "vision/detect:1.2", "10.60.0.1:5000/vision/detect:1.0", "localhost/a_b/c--d", &digest]
+        {
             assert!(good.parse::<ImageName>().is_ok(), "{good}");
         }
         let parts = [
@@ -200,10 +180,7 @@ mod tests {
         ];
         for (bad, wanted) in parts {
             let refused = bad.parse::<ImageName>();
-            assert!(
-                matches!(refused, Err(WordError::Image { part, .. }) if part == wanted),
-                "{bad}"
-            );
+            assert!(matches!(refused, Err(WordError::Image { part, .. }) if part == wanted), "{bad}");
         }
     }
 
@@ -212,16 +189,10 @@ mod tests {
         assert_eq!("30/s".parse(), Ok(PerSecond(30.0)));
         assert_eq!("0.5 /s".parse(), Ok(PerSecond(0.5)));
         for bad in ["30", "30fps", "30/min"] {
-            assert!(
-                matches!(bad.parse::<PerSecond>(), Err(WordError::RateUnit { .. })),
-                "{bad}"
-            );
+            assert!(matches!(bad.parse::<PerSecond>(), Err(WordError::RateUnit { .. })), "{bad}");
         }
         for bad in ["/s", "0/s", "-1/s", "inf/s", "NaN/s", "1e3/s", "2000000/s"] {
-            assert!(
-                matches!(bad.parse::<PerSecond>(), Err(WordError::RateNumber { .. })),
-                "{bad}"
-            );
+            assert!(matches!(bad.parse::<PerSecond>(), Err(WordError::RateNumber { .. })), "{bad}");
         }
     }
 
@@ -233,34 +204,16 @@ mod tests {
             value: "true".to_owned(),
         };
         assert_eq!("node.labels.gpu != true".parse(), Ok(Condition(wanted)));
-        let wanted = Constraint {
-            attribute: Attribute::Name,
-            equal: true,
-            value: "n1".to_owned(),
-        };
+        let wanted = Constraint { attribute: Attribute::Name, equal: true, value: "n1".to_owned() };
         assert_eq!("node.name==n1".parse(), Ok(Condition(wanted)));
         for bad in ["node.name", "node.name = n1", "node.name == a != b"] {
-            assert!(
-                matches!(bad.parse::<Condition>(), Err(WordError::Comparison { .. })),
-                "{bad}"
-            );
+            assert!(matches!(bad.parse::<Condition>(), Err(WordError::Comparison { .. })), "{bad}");
         }
-        for bad in [
-            "node.hostname == a",
-            "node.labels. == a",
-            "node.labels == a",
-            "== a",
-        ] {
-            assert!(
-                matches!(bad.parse::<Condition>(), Err(WordError::Attribute { .. })),
-                "{bad}"
-            );
+        for bad in ["node.hostname == a", "node.labels. == a", "node.labels == a", "== a"] {
+            assert!(matches!(bad.parse::<Condition>(), Err(WordError::Attribute { .. })), "{bad}");
         }
         for bad in ["node.name == N1", "node.labels.a ==", "node.labels.a == b c"] {
-            assert!(
-                matches!(bad.parse::<Condition>(), Err(WordError::Compared { .. })),
-                "{bad}"
-            );
+            assert!(matches!(bad.parse::<Condition>(), Err(WordError::Compared { .. })), "{bad}");
         }
     }
 }

@@ -4,23 +4,10 @@ use super::{GOOD, wants, with_task_lines};
 
 #[test]
 fn what_this_version_does_not_carry_out_is_refused_not_ignored() {
-    for field in [
-        "ports: [80]",
-        "gpu: 1",
-        "affinity: { with: [b] }",
-        "depends_on: [b]",
-        "restart: always",
-    ] {
+    for field in ["ports: [80]", "gpu: 1", "affinity: { with: [b] }", "depends_on: [b]", "restart: always"] {
         let name = field.split(':').next().unwrap();
         let text = with_task_lines(&format!("    {field}"));
-        wants(
-            &text,
-            &[(
-                6,
-                &format!("tasks.a.{name}"),
-                "not supported by this version; remove it",
-            )],
-        );
+        wants(&text, &[(6, &format!("tasks.a.{name}"), "not supported by this version; remove it")]);
     }
     wants(
         "kind: Job\nname: j\nsla: { satisfaction: premium }\ndisconnect: {}\ntasks: { a: { image: i } }\n",
@@ -33,38 +20,17 @@ fn a_doubled_name_is_refused_with_both_lines() {
     let text = "kind: Job\nname: j\ntasks:\n  a: { image: i }\n  b: { image: i }\n  a: { image: k }\n";
     wants(text, &[(6, "tasks.a", "first on line 4")]);
     let text = with_task_lines("    image: k");
-    wants(
-        &text,
-        &[(6, "tasks.a.image", "is written twice, first on line 5")],
-    );
+    wants(&text, &[(6, "tasks.a.image", "is written twice, first on line 5")]);
 }
 
 #[test]
 fn a_field_without_a_value_or_of_another_shape_is_told_once() {
-    wants(
-        &with_task_lines("    work:"),
-        &[(6, "tasks.a.work", "has no value")],
-    );
-    wants(
-        "kind: Job\nname:\ntasks: { a: { image: i } }\n",
-        &[(2, "name", "has no value")],
-    );
-    wants(
-        &with_task_lines("    work: [1ms]"),
-        &[(6, "tasks.a.work", "is a list, a single value is wanted")],
-    );
-    wants(
-        &with_task_lines("    inputs: b"),
-        &[(6, "tasks.a.inputs", "a list is wanted")],
-    );
-    wants(
-        "kind: Job\nname: j\ntasks:\n  a:\n",
-        &[(4, "tasks.a", "is empty, a mapping is wanted")],
-    );
-    wants(
-        "kind: Job\nname: j\ntasks: {}\n",
-        &[(3, "tasks", "there are 0 tasks")],
-    );
+    wants(&with_task_lines("    work:"), &[(6, "tasks.a.work", "has no value")]);
+    wants("kind: Job\nname:\ntasks: { a: { image: i } }\n", &[(2, "name", "has no value")]);
+    wants(&with_task_lines("    work: [1ms]"), &[(6, "tasks.a.work", "is a list, a single value is wanted")]);
+    wants(&with_task_lines("    inputs: b"), &[(6, "tasks.a.inputs", "a list is wanted")]);
+    wants("kind: Job\nname: j\ntasks:\n  a:\n", &[(4, "tasks.a", "is empty, a mapping is wanted")]);
+    wants("kind: Job\nname: j\ntasks: {}\n", &[(3, "tasks", "there are 0 tasks")]);
 }
 
 #[test]
@@ -79,41 +45,23 @@ fn quantities_need_units_and_sense() {
     ];
     for (line, part) in cases {
         let field = format!("tasks.a.resources.{}", line.split(':').next().unwrap());
-        wants(
-            &with_task_lines(&format!("    resources:\n      {line}")),
-            &[(7, &field, part)],
-        );
+        wants(&with_task_lines(&format!("    resources:\n      {line}")), &[(7, &field, part)]);
     }
     wants(
         &with_task_lines("    resources: { cpus: 1 }"),
         &[(6, "tasks.a.resources.cpus", "did you mean `cpu`?")],
     );
-    wants(
-        &GOOD.replace("30/s", "30"),
-        &[(3, "source.rate", "it has to end in `/s`")],
-    );
-    wants(
-        &GOOD.replace("600KB", "0B"),
-        &[(3, "source.item", "at least one byte")],
-    );
-    wants(
-        &GOOD.replace("track: 4KB", "track: 4"),
-        &[(12, "tasks.detect.outputs.track", "needs a unit")],
-    );
+    wants(&GOOD.replace("30/s", "30"), &[(3, "source.rate", "it has to end in `/s`")]);
+    wants(&GOOD.replace("600KB", "0B"), &[(3, "source.item", "at least one byte")]);
+    wants(&GOOD.replace("track: 4KB", "track: 4"), &[(12, "tasks.detect.outputs.track", "needs a unit")]);
 }
 
 #[test]
 fn command_and_environment_are_checked() {
-    wants(
-        &with_task_lines("    command: run it"),
-        &[(6, "tasks.a.command", "a list is wanted")],
-    );
+    wants(&with_task_lines("    command: run it"), &[(6, "tasks.a.command", "a list is wanted")]);
     let long = format!("    command: [{}]", "x,".repeat(257));
     wants(&with_task_lines(&long), &[(6, "tasks.a.command", "at most 256")]);
-    wants(
-        &with_task_lines("    command: [\"a\\0b\"]"),
-        &[(6, "tasks.a.command[0]", "NUL")],
-    );
+    wants(&with_task_lines("    command: [\"a\\0b\"]"), &[(6, "tasks.a.command[0]", "NUL")]);
     let environment = "    environment:\n      EDGELOOM_JOB: x\n      2nd: x\n      EMPTY:\n      FINE: ''";
     wants(
         &with_task_lines(environment),
@@ -123,10 +71,7 @@ fn command_and_environment_are_checked() {
             (9, "tasks.a.environment.EMPTY", "has no value"),
         ],
     );
-    wants(
-        &with_task_lines("    environment: [A=b]"),
-        &[(6, "tasks.a.environment", "a mapping is wanted")],
-    );
+    wants(&with_task_lines("    environment: [A=b]"), &[(6, "tasks.a.environment", "a mapping is wanted")]);
 }
 
 #[test]
@@ -143,8 +88,5 @@ fn names_images_and_constraints_are_checked() {
         &with_task_lines("    constraints:\n      - node.name == n1\n      - node.hostname == n1"),
         &[(8, "tasks.a.constraints[1]", "no attribute of a node")],
     );
-    wants(
-        &GOOD.replace("cam-1", "cam_1"),
-        &[(3, "source.node", "may hold only")],
-    );
+    wants(&GOOD.replace("cam-1", "cam_1"), &[(3, "source.node", "may hold only")]);
 }

@@ -63,11 +63,7 @@ fn a_thousand_tasks_are_read_and_one_more_is_refused() {
         let mut text = String::from("kind: Job\nname: j\ntasks:\n");
         for index in 0..count {
             let next = (index + 1) % count;
-            let outputs = if next > 0 {
-                format!(", outputs: {{ t{next}: 1B }}")
-            } else {
-                String::new()
-            };
+            let outputs = if next > 0 { format!(", outputs: {{ t{next}: 1B }}") } else { String::new() };
             writeln!(text, "  t{index}: {{ image: i{outputs} }}").unwrap();
         }
         text

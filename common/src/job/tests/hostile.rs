@@ -19,9 +19,7 @@ fn a_flood_of_problems_is_counted_not_told() {
 #[test]
 fn hostile_shapes_of_full_size_end_in_a_refusal() {
     let size = DOCUMENT_MAX_BYTES;
-    for unit in [
-        "[", "{", "- ", "? ", "a: ", "a:\n ", "\"", "&a ", "*a ", "!", "a\n", "[a,", "{a: b, ",
-    ] {
+    for unit in ["[", "{", "- ", "? ", "a: ", "a:\n ", "\"", "&a ", "*a ", "!", "a\n", "[a,", "{a: b, "] {
         assert!(!refused(&unit.repeat(size / unit.len())).is_empty(), "{unit:?}");
     }
 }

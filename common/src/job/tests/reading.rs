@@ -17,33 +17,21 @@ fn a_whole_document_is_read_with_every_field() {
     assert_eq!(detect.program.resources.cpu, MilliCores(500));
     assert_eq!(detect.work, Some(Work(40_000_000)));
     assert_eq!(detect.inputs, [TaskName::source()]);
-    assert_eq!(
-        detect.constraints[0].attribute,
-        Attribute::Label("gpu".to_owned())
-    );
+    assert_eq!(detect.constraints[0].attribute, Attribute::Label("gpu".to_owned()));
     let track = &job.tasks[&task("track")];
     assert_eq!(track.inputs, [task("detect")], "implied by the output of detect");
     let resources = track.program.resources;
-    assert_eq!(
-        (resources.cpu, resources.memory, resources.storage),
-        (CPU_DEFAULT, MEMORY_DEFAULT, Bytes(0))
-    );
+    assert_eq!((resources.cpu, resources.memory, resources.storage), (CPU_DEFAULT, MEMORY_DEFAULT, Bytes(0)));
     assert_eq!(job.edges().count(), 2);
 }
 
 #[test]
 fn json_is_read_like_yaml() {
     let json = "{\n\t\"kind\": \"Job\", \"name\": \"j\",\n\t\"tasks\": {\"a\": {\"image\": \"i\", \"resources\": {\"cpu\": 0.5}}}\n}";
-    assert_eq!(
-        accepted(json).tasks[&task("a")].program.resources.cpu,
-        MilliCores(500)
-    );
+    assert_eq!(accepted(json).tasks[&task("a")].program.resources.cpu, MilliCores(500));
     wants(
         "{\"kind\": \"Job\",\n \"name\": \"j\",\n \"tasks\": {\"a\": {\"imag\": \"i\"}}}",
-        &[
-            (3, "tasks.a.imag", "did you mean `image`?"),
-            (3, "tasks.a.image", "is missing"),
-        ],
+        &[(3, "tasks.a.imag", "did you mean `image`?"), (3, "tasks.a.image", "is missing")],
     );
 }
 
@@ -70,25 +58,16 @@ fn a_source_without_from_runs_a_container_if_it_has_an_image() {
     wants(&from_host, &[(3, "source.image", "runs no container")]);
     let no_image = GOOD.replace(", image: reg:5000/src:1", "");
     wants(&no_image, &[(3, "source.image", "is missing")]);
-    wants(
-        &GOOD.replace("from: task", "from: camera"),
-        &[(3, "source.from", "no kind of source")],
-    );
+    wants(&GOOD.replace("from: task", "from: camera"), &[(3, "source.from", "no kind of source")]);
 }
 
 #[test]
 fn what_is_no_job_is_told_so() {
-    wants(
-        "- eggs\n- milk\n",
-        &[(1, "", "the document is a list, not a job")],
-    );
+    wants("- eggs\n- milk\n", &[(1, "", "the document is a list, not a job")]);
     wants("hello", &[(1, "", "is a single value, not a job")]);
     wants("", &[(1, "", "the document is empty")]);
     wants("# nothing\n~\n", &[(2, "", "is empty, not a job")]);
-    wants(
-        "kind: Service\nreplicas: 3",
-        &[(1, "kind", "not supported by this version")],
-    );
+    wants("kind: Service\nreplicas: 3", &[(1, "kind", "not supported by this version")]);
     wants("kind: Deployment\nspec: {}", &[(1, "kind", "write `kind: Job`")]);
     wants(
         "services:\n  web: { image: i }\n",
@@ -111,10 +90,7 @@ fn a_text_that_is_no_single_plain_document_is_refused() {
     let deep = format!("a: 1\nb: {}1{}", "[".repeat(40), "]".repeat(40));
     wants(&deep, &[(2, "", "nest deeper than 16")]);
     let problems = parse(b"kind: Job\nname: \xff\n").unwrap_err();
-    assert_eq!(
-        (problems[0].line, problems[0].problem.as_str()),
-        (2, "the document is not UTF-8 text")
-    );
+    assert_eq!((problems[0].line, problems[0].problem.as_str()), (2, "the document is not UTF-8 text"));
     let large = vec![b'#'; DOCUMENT_MAX_BYTES + 1];
     assert!(parse(&large).unwrap_err()[0].problem.contains("at most 1048576"));
 }

@@ -9,12 +9,12 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::allocation::MissingBytes;
+use super::fixed_paths::Table;
 use super::moves::moves;
 use super::params::{HEADROOM, LEAST_GAIN, ROUNDS};
 use super::predict::compute_limit;
 use super::{Case, Placed};
 use crate::filter::{Amount, Fit, shortage};
-use crate::route::tree;
 
 /// How good a placement is.
 #[derive(Debug, Clone)]
@@ -42,22 +42,30 @@ impl Score {
     }
 }
 
+/// What a walk is after.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Goal {
+    Fastest,
+    /// Least cost at no less than so many items a second.
+    Cheapest {
+        floor: f64,
+    },
+}
+
+impl Goal {
+    fn better(self, new: &Score, old: &Score) -> bool {
+        match self {
+            Self::Fastest => new.compare(old) == Ordering::Less,
+            Self::Cheapest { floor } => new.items_per_s >= floor && new.compare_cost(old) == Ordering::Less,
+        }
+    }
+}
+
 /// A placement that the search has come to.
 #[derive(Debug, Clone)]
 pub(crate) struct Summit {
     pub(crate) placed: Placed,
     pub(crate) score: Score,
-}
-
-/// Pools of the fixed path to each node; none where no path leads.
-type Row = Vec<Option<Vec<usize>>>;
-
-/// Fixed paths between all nodes, a row for each first node as it is asked for.
-#[derive(Debug)]
-struct Table {
-    rows: Vec<Option<Row>>,
-    /// Length of a hop; the inverse widths of all links add up to half of one.
-    hop: f64,
 }
 
 /// The search and what it keeps between starts.
@@ -78,34 +86,34 @@ impl<'a> Climb<'a> {
         empty.free.fill(plenty);
         let fits = |vertex| case.refusals(vertex, &empty, Fit::AtLeast).iter().map(Option::is_none).collect();
         let allowed = (0..case.graph.vertices.len()).map(fits).collect();
-        let table = |hop| Table { rows: vec![None; case.world.nodes.len()], hop };
-        let (shortest, widest) = (table(1.0), table(0.0));
+        let (shortest, widest) = (Table::shortest(case.world), Table::widest(case.world));
         Self { case, capacity, missing, allowed, shortest, widest }
     }
 
     /// From a start to where no move raises the throughput; none if two nodes of a flow are not connected.
     pub(crate) fn fastest(&mut self, start: &Placed) -> Option<Summit> {
         let mut at = Summit { placed: start.clone(), score: self.score(&start.nodes)? };
-        self.walk(&mut at, |new, old| new.compare(old) == Ordering::Less);
+        self.walk(&mut at, Goal::Fastest);
         Some(at)
     }
 
     /// From a placement to where no move makes it cheaper without passing the floor of items a second.
     pub(crate) fn cheapest(&mut self, mut at: Summit, floor: f64) -> Summit {
-        self.walk(&mut at, |new, old| new.items_per_s >= floor && new.compare_cost(old) == Ordering::Less);
+        self.walk(&mut at, Goal::Cheapest { floor });
         at
     }
 
-    fn walk(&mut self, at: &mut Summit, better: impl Fn(&Score, &Score) -> bool) {
+    fn walk(&mut self, at: &mut Summit, goal: Goal) {
         let first_free = usize::from(self.case.graph.job.source.is_some());
         for _ in 0..ROUNDS {
             let mut moved = false;
             for trial in moves(self.case, &at.placed.nodes) {
-                let new = trial.applied(&at.placed.nodes, first_free).filter(|new| self.fits(new));
-                let Some(new) = new else { continue };
-                let Some(score) = self.score(&new).filter(|score| better(score, &at.score)) else {
+                let Some(new) = trial.applied(&at.placed.nodes, first_free) else { continue };
+                if self.hopeless(&new, &at.score, goal) || !self.fits(&new) {
                     continue;
-                };
+                }
+                let better = |score: &Score| goal.better(score, &at.score);
+                let Some(score) = self.score(&new).filter(better) else { continue };
                 at.placed.reasons.push(self.reason(at, &new, &score));
                 (at.placed.nodes, at.score) = (new, score);
                 moved = true;
@@ -114,6 +122,24 @@ impl<'a> Climb<'a> {
                 break;
             }
         }
+    }
+
+    /// Whether even the shortest paths leave a placement too dear: known without judging the throughput.
+    fn hopeless(&mut self, nodes: &[usize], old: &Score, goal: Goal) -> bool {
+        if goal == Goal::Fastest {
+            return false;
+        }
+        let mut least = Score { items_per_s: 0.0, missing: self.missing_bytes(nodes), bit_hops: 0.0 };
+        for edge in &self.case.graph.edges {
+            let (from, to) = (nodes[edge.from], nodes[edge.to]);
+            if from != to {
+                let Some(path) = self.shortest.path(self.case, self.capacity, (from, to)) else {
+                    return true;
+                };
+                least.bit_hops += path.iter().map(|_| self.case.wire_bits(edge)).sum::<f64>();
+            }
+        }
+        least.compare_cost(old) != Ordering::Less
     }
 
     fn fits(&self, nodes: &[usize]) -> bool {
@@ -129,9 +155,9 @@ impl<'a> Climb<'a> {
     /// The quick judgement over fixed paths.
     pub(crate) fn score(&mut self, nodes: &[usize]) -> Option<Score> {
         let limit = compute_limit(self.case, nodes).items_per_s;
-        let (mut network, mut bit_hops) = carried(self.case, self.capacity, (&mut self.shortest, nodes))?;
+        let (mut network, mut bit_hops) = self.shortest.carried(self.case, self.capacity, nodes)?;
         if network * HEADROOM < limit {
-            let wide = carried(self.case, self.capacity, (&mut self.widest, nodes))?;
+            let wide = self.widest.carried(self.case, self.capacity, nodes)?;
             if wide.0 > network {
                 (network, bit_hops) = wide;
             }
@@ -158,38 +184,5 @@ impl<'a> Climb<'a> {
             kilobits(&at.score),
             kilobits(score)
         )
-    }
-}
-
-/// Items a second that the fixed paths carry, and the bits an item summed over hops.
-fn carried(case: &Case<'_>, capacity: &[f64], (table, nodes): (&mut Table, &[usize])) -> Option<(f64, f64)> {
-    let mut loads = vec![0.0; capacity.len()];
-    let mut bit_hops = 0.0;
-    for edge in &case.graph.edges {
-        let (from, to) = (nodes[edge.from], nodes[edge.to]);
-        if from != to {
-            let bits = case.wire_bits(edge);
-            for pool in table.path(case, capacity, (from, to))? {
-                loads[*pool] += bits;
-                bit_hops += bits;
-            }
-        }
-    }
-    let used = loads.iter().zip(capacity).filter(|(load, _)| **load > 0.0);
-    Some((used.map(|(load, capacity)| capacity / load).fold(f64::INFINITY, f64::min), bit_hops))
-}
-
-impl Table {
-    fn path(&mut self, case: &Case<'_>, capacity: &[f64], (from, to): (usize, usize)) -> Option<&Vec<usize>> {
-        let hop = self.hop;
-        let row = self.rows[from].get_or_insert_with(|| {
-            let graph = &case.world.graph;
-            let open = capacity.iter().filter(|capacity| **capacity > 0.0);
-            let all = open.map(|capacity| 1.0 / capacity).sum::<f64>() * 2.0;
-            let tree = tree(graph, from, |arc| hop + 1.0 / capacity[arc.pool] / all);
-            let pools = |node| Some(graph.pools(&tree.path(graph, node)?).collect());
-            (0..graph.out.len()).map(pools).collect()
-        });
-        row[to].as_ref()
     }
 }

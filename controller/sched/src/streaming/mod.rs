@@ -23,6 +23,7 @@ mod baseline;
 mod bench;
 mod climb;
 mod elastic;
+mod fixed_paths;
 mod jrba;
 mod moves;
 mod online;

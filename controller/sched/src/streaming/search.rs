@@ -77,6 +77,12 @@ fn candidates(
         let floor = summit.score.items_per_s.min(floor);
         all.push(climb.cheapest(summit, floor));
     }
+    let mut routed: Vec<Vec<usize>> = Vec::new();
+    all.retain(|summit| {
+        let new = !routed.contains(&summit.placed.nodes);
+        routed.push(summit.placed.nodes.clone());
+        new
+    });
     all
 }
 

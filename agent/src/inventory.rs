@@ -80,7 +80,6 @@ impl Gatherer {
     pub(crate) fn gather(&mut self) -> Result<Inventory, InventoryError> {
         let capacity = self.meter.capacity()?;
         let engine = &self.engine;
-        let on_disk = if engine.root_dir.exists() { &engine.root_dir } else { &self.node.config.state_dir };
         let mut capabilities = Capabilities {
             memory_limit: engine.memory_limit,
             docker_version: engine.version.clone(),
@@ -101,7 +100,7 @@ impl Gatherer {
             cpu: capacity.cpu,
             core_speed: self.speed.core_speed(),
             memory: capacity.memory,
-            disk: disk::read(on_disk)?.capacity,
+            disk: disk::read(self.node.disk(engine))?.capacity,
             labels: self.node.config.labels.clone(),
             capabilities,
             store: engine.store,

@@ -1,11 +1,12 @@
 //! The parts that every command works with, opened from the configuration.
 
 use crate::config::{Config, Link};
-use crate::engine::{Docker, Owner};
+use crate::engine::{Docker, EngineVersion, Owner};
 use crate::network::{NetworkError, NetworkThread};
 use crate::store::{DesiredFile, History, Lock, LockError, StateError};
 use crate::worker::Settings;
 use edgeloom_net::{LinkSettings, Network};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Why a part could not be opened.
@@ -38,6 +39,11 @@ impl Node {
         let network = NetworkThread::start(move || Network::open(settings))?;
         let engine = Docker::new(config.docker_socket.clone(), owner(&config));
         Ok(Self { config: Arc::new(config), engine: Arc::new(engine), network })
+    }
+
+    /// The file system whose space containers use: Docker's, while it can be seen.
+    pub(crate) fn disk<'a>(&'a self, engine: &'a EngineVersion) -> &'a Path {
+        if engine.root_dir.exists() { &engine.root_dir } else { &self.config.state_dir }
     }
 
     /// What the worker works with. The lock has to be held.

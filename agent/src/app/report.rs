@@ -1,5 +1,6 @@
 //! Load and inventory, told on time and when they change.
 
+use crate::engine::{ContainerEngine, EngineVersion};
 use crate::inventory::Gatherer;
 use crate::network::NetworkThread;
 use crate::node::Node;
@@ -32,8 +33,12 @@ pub(super) async fn reports(node: Node, up: mpsc::Sender<Up>) {
     let mut meter = meter(&node).await;
     let mut flows = FlowMeter::default();
     let mut period = every(REPORT_PERIOD);
+    let mut engine = EngineVersion::default();
     loop {
         period.tick().await;
+        if engine.version.is_empty() {
+            engine = node.engine.version().await.unwrap_or_default();
+        }
         let load = match meter.load() {
             Ok(load) => load,
             Err(error) => {
@@ -45,7 +50,7 @@ pub(super) async fn reports(node: Node, up: mpsc::Sender<Up>) {
             schema: SCHEMA,
             cpu_used: load.cpu,
             memory_used: load.memory,
-            disk_used: disk::read(&node.config.state_dir).map(|disk| disk.used).unwrap_or_default(),
+            disk_used: disk::read(node.disk(&engine)).map(|disk| disk.used).unwrap_or_default(),
             flows: flows.rates(&node.network).await,
         };
         if up.send(Up::Report(report)).await.is_err() {

@@ -21,6 +21,9 @@ use time::format_description::well_known::Rfc3339;
 /// How often a daemon is asked whether its containers run; the same for both sides of a comparison.
 const POLL: Duration = Duration::from_millis(20);
 
+/// How long images may take to arrive and containers to start.
+const START_LIMIT: Duration = Duration::from_secs(240);
+
 /// Every node's daemon.
 #[derive(Debug)]
 pub(crate) struct Engines {
@@ -112,21 +115,26 @@ impl Engines {
         Ok(lives)
     }
 
-    /// Waits until `count` containers with a label run over all nodes.
-    pub(crate) fn wait_running(&self, label: &str, count: usize, limit: Duration) -> Result<()> {
-        self.runtime.block_on(self.running(label, count, limit))
+    /// Waits until `count` containers with a label run over all nodes, and tells whenever there are more.
+    pub(crate) fn wait_running(&self, label: &str, count: usize, tell: impl FnMut(usize)) -> Result<()> {
+        self.runtime.block_on(self.running(label, count, tell))
     }
 
-    async fn running(&self, label: &str, count: usize, limit: Duration) -> Result<()> {
+    async fn running(&self, label: &str, count: usize, mut tell: impl FnMut(usize)) -> Result<()> {
         let start = Instant::now();
+        let mut told = 0;
         loop {
             let asked = self.daemons.values().map(|docker| ids(docker, label, Ask::Running));
             let running: usize = try_join_all(asked).await?.iter().map(Vec::len).sum();
+            if told < running {
+                tell(running);
+                told = running;
+            }
             if running >= count {
                 return Ok(());
             }
-            if start.elapsed() > limit {
-                bail!("{running} of {count} containers run after {} s", limit.as_secs());
+            if start.elapsed() > START_LIMIT {
+                bail!("{running} of {count} containers run after {} s", START_LIMIT.as_secs());
             }
             tokio::time::sleep(POLL).await;
         }
@@ -155,7 +163,7 @@ impl Engines {
             let started =
                 try_join_all(models.iter().map(|(node, model)| start_copy(&self.daemons[node], model)))
                     .await?;
-            self.running(COPY_LABEL, models.len(), Duration::from_secs(120)).await?;
+            self.running(COPY_LABEL, models.len(), |_| ()).await?;
             let took = begun.elapsed();
             let removed = models.iter().zip(&started).map(|((node, _), id)| remove(&self.daemons[node], id));
             try_join_all(removed).await?;

@@ -26,11 +26,7 @@ pub(crate) fn hundred_updates(stage: &mut Stage, file: &str) -> Result<()> {
         }
         for _ in 0..5 {
             let view = stage.api.post(&document)?;
-            stage.engines.wait_running(
-                &format!("edgeloom.job={}", view.name),
-                view.tasks.len(),
-                Duration::from_secs(60),
-            )?;
+            stage.engines.wait_running(&format!("edgeloom.job={}", view.name), view.tasks.len(), |_| ())?;
             stage.api.stop(view.name.as_str())?;
         }
     }

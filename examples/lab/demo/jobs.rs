@@ -12,8 +12,8 @@ use edgeloom_common::view::{Bound, FlowView, JobState, JobView};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// How long images may take to arrive and tasks to start.
-const START_LIMIT: Duration = Duration::from_secs(240);
+/// How long the controller may take to see what Docker shows.
+const REPORT_LIMIT: Duration = Duration::from_secs(30);
 
 /// Let queues and quotas settle before measuring.
 const WARM_UP: Duration = Duration::from_secs(8);
@@ -32,7 +32,12 @@ pub(crate) fn start(stage: &mut Stage, file: &str) -> Result<(JobView, Duration)
             prediction.items_per_s_predicted, prediction.bound, prediction.bound_by
         );
     }
-    stage.engines.wait_running(&format!("edgeloom.job={name}"), posted.tasks.len(), START_LIMIT)?;
+    let count = posted.tasks.len();
+    stage.engines.wait_running(&format!("edgeloom.job={name}"), count, |running| {
+        let fetched = Bytes(stage.fetched_in_all().unwrap_or(0));
+        let seconds = begun.elapsed().as_secs_f64();
+        println!("  {seconds:4.1} s: {running} of {count} containers run, {fetched} fetched from the registry so far");
+    })?;
     let took = begun.elapsed();
     let view = settled(stage, &name)?;
     Ok((view, took))
@@ -41,7 +46,7 @@ pub(crate) fn start(stage: &mut Stage, file: &str) -> Result<(JobView, Duration)
 /// Waits until the controller too sees the job running.
 fn settled(stage: &Stage, name: &str) -> Result<JobView> {
     let mut last = None;
-    wait_for(&format!("{name} to be reported running"), START_LIMIT, || {
+    wait_for(&format!("{name} to be reported running"), REPORT_LIMIT, || {
         last = stage.api.job(name)?;
         Ok(last.as_ref().is_some_and(|view| view.state == JobState::Running))
     })?;

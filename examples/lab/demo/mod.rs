@@ -48,7 +48,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let ok = report.conclude();
     write_json(&report, options.json.as_deref())?;
     if options.keep {
-        stage.say_how_to_play();
+        stage.leave_playable()?;
     } else {
         stage.strike()?;
     }
@@ -70,12 +70,7 @@ fn pull_and_run(stage: &mut Stage) -> Result<JobView> {
     stage.chapter("the pipeline starts on empty nodes");
     let (view, took) = jobs::start(stage, PIPELINE)?;
     println!("  all {} containers run after {:.1} s, images pulled", view.tasks.len(), took.as_secs_f64());
-    let rows = jobs::task_rows(stage, &view)?;
-    jobs::print_tasks(&rows);
-    let predicted: u64 = rows.iter().map(|row| row.bytes_predicted).sum();
-    let fetched = stage.fetched_in_all()?;
-    stage.report.check("bytes fetched, by the registry's log", fetched == predicted, fetched, predicted);
-    stage.report.tasks.extend(rows);
+    account_for_bytes(stage, &view)?;
 
     stage.chapter("its throughput");
     let row = jobs::throughput(stage, &view, Duration::from_secs(20))?;
@@ -84,6 +79,19 @@ fn pull_and_run(stage: &mut Stage) -> Result<JobView> {
     jobs::print_flows(&flows);
     stage.report.flows.extend(flows);
     Ok(view)
+}
+
+/// What the registry sent, node by node and image by image, against what was predicted.
+fn account_for_bytes(stage: &mut Stage, view: &JobView) -> Result<()> {
+    let rows = jobs::task_rows(stage, view)?;
+    jobs::print_tasks(&rows);
+    let predicted: u64 = rows.iter().map(|row| row.bytes_predicted).sum();
+    let fetched: u64 = rows.iter().map(|row| row.bytes_fetched).sum();
+    let each = rows.iter().all(|row| row.bytes_predicted == row.bytes_fetched);
+    let name = format!("bytes fetched for {}, by the registry's log", view.name);
+    stage.report.check(&name, each && fetched == predicted, fetched, predicted);
+    stage.report.tasks.extend(rows);
+    Ok(())
 }
 
 fn judge_throughput(stage: &mut Stage, row: JobRow, bound: &str) {
@@ -139,6 +147,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 fn fill_the_links(stage: &mut Stage) -> Result<()> {
     stage.chapter("a network-bound job fills its paths");
     let (view, _) = jobs::start(stage, FAN_OUT)?;
+    account_for_bytes(stage, &view)?;
     let row = jobs::throughput(stage, &view, Duration::from_secs(15))?;
     judge_throughput(stage, row, "network");
     let flows = jobs::flows(stage, &view, Duration::from_secs(10))?;
@@ -196,6 +205,9 @@ fn clear(stage: &mut Stage) -> Result<()> {
     stage.check_leftovers("after the jobs stopped")?;
     stage.purge_agents()?;
     let total = stage.count_leftovers_since_birth()?;
+    let fetched = stage.fetched_in_all()?;
+    let predicted: u64 = stage.report.tasks.iter().map(|row| row.bytes_predicted).sum();
+    stage.report.check("bytes the registry sent to anybody", fetched == predicted, fetched, predicted);
     let none = total == report::LeftoverCount::default();
     stage.report.check("left over on any node after purge", none, serde_json::to_value(total)?, 0);
     stage.report.leftovers = total;

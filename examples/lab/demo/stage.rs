@@ -246,13 +246,17 @@ impl Stage {
             .with_context(|| format!("no main route from {node} to {destination}: {answer}"))
     }
 
-    /// How to go on with a lab that stays up.
-    pub(crate) fn say_how_to_play(&self) {
+    /// Starts the purged agents again and says how to go on with a lab that stays up.
+    pub(crate) fn leave_playable(&self) -> Result<()> {
+        for node in self.lab.nodes().iter().filter(|node| self.agent_pid(&node.spec.name).is_err()) {
+            self.lab.start_agent(node)?;
+        }
         println!("\nthe lab {} stays up; for instance:", self.lab.id);
         println!("  target/release/edgeloom --server {API} nodes");
         println!("  target/release/edgeloom --server {API} run examples/jobs/three-tasks.yaml");
         println!("  cargo lab fault link-down n1 n2");
         println!("  cargo lab down");
+        Ok(())
     }
 
     /// Takes the lab down.

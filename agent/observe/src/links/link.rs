@@ -3,6 +3,7 @@
 use super::packet::{Kind, Probe, TRAIN_PAYLOAD};
 use super::socket::{ProbeSocket, now_ns};
 use super::track::{Presence, Track};
+use super::traffic::Traffic;
 use super::train::LENGTH;
 use super::{LinkSettings, PORT};
 use edgeloom_common::report::LinkReport;
@@ -15,6 +16,10 @@ use tokio::time::Instant;
 const FIRST_TRAINS: u32 = 5;
 const FIRST_TRAINS_EVERY: Duration = Duration::from_millis(200);
 const TRAIN_EVERY: Duration = Duration::from_secs(60);
+/// When a busy link is tried again.
+const BUSY_PAUSE: Duration = Duration::from_secs(5);
+/// Ethernet, IPv4 and UDP headers around a probe, bytes.
+const HEADERS: u64 = 14 + 20 + 8;
 /// When the receiver is asked for the result of a train.
 pub(super) const TRAIN_END_AFTER: Duration = Duration::from_millis(250);
 
@@ -28,9 +33,22 @@ pub(super) struct Link {
     pub(super) announced: Presence,
     pub(super) trains_sent: u32,
     pub(super) next_train: Instant,
+    pub(super) traffic: Traffic,
 }
 
 impl Link {
+    /// Whether a train may leave now; where others use the link it has to wait.
+    pub(super) fn is_train_due(&mut self, now: Instant) -> bool {
+        if !self.is_up() || now < self.next_train {
+            return false;
+        }
+        let busy = self.traffic.is_busy(self.track.capacity().or(self.settings.capacity));
+        if busy {
+            self.next_train = now + jittered(BUSY_PAUSE, 20);
+        }
+        !busy
+    }
+
     pub(super) fn is_up(&self) -> bool {
         self.track.presence() == Presence::Up
     }
@@ -52,12 +70,14 @@ impl Link {
     }
 
     /// Sends a probe. One that cannot leave counts like one that got lost on the way.
-    pub(super) fn send(&self, kind: Kind, train: u32, sequence: u32) {
+    pub(super) fn send(&mut self, kind: Kind, train: u32, sequence: u32) {
         let mut buffer = [0; TRAIN_PAYLOAD];
         let to = SocketAddrV4::new(self.settings.neighbour_address, PORT);
         let sent = now_ns().and_then(|time_ns| {
             let probe = Probe { kind, train, sequence, time_ns, value: 0 };
-            self.socket.send(probe.write(&mut buffer), to)
+            let payload = probe.write(&mut buffer);
+            self.traffic.probe_sent(payload.len() as u64 + HEADERS);
+            self.socket.send(payload, to)
         });
         if let Err(error) = sent {
             tracing::trace!(neighbour = %self.settings.neighbour, %error, "link probe not sent");

@@ -6,6 +6,7 @@ use super::link::{Link, TRAIN_END_AFTER, differs, jittered};
 use super::packet::Kind;
 use super::socket::ProbeSocket;
 use super::track::{Presence, Track};
+use super::traffic::{self, Traffic};
 use super::train::Arrivals;
 use super::{LinkEvent, LinkSettings, LinksError, PORT};
 use edgeloom_common::report::LinkReport;
@@ -66,7 +67,16 @@ impl Prober {
             let socket = Arc::clone(&answerer.socket);
             let track = Track::default();
             let announced = Presence::Unknown;
-            links.push(Link { settings: link, socket, track, announced, trains_sent: 0, next_train: now });
+            let traffic = Traffic::default();
+            links.push(Link {
+                settings: link,
+                socket,
+                track,
+                announced,
+                trains_sent: 0,
+                next_train: now,
+                traffic,
+            });
         }
         let answerers = answerers.into_values().collect();
         let (train, reported) = (None, Vec::new());
@@ -89,11 +99,20 @@ impl Prober {
             let now = Instant::now();
             if now >= self.next_probe {
                 self.next_probe = now + jittered(PROBE_EVERY, 10);
+                self.look_at_traffic(now);
                 self.links.iter_mut().for_each(Link::send_echo);
                 self.report(&events, now);
             }
             self.announce(&events);
             self.go_on_with_trains(now);
+        }
+    }
+
+    /// An interface that the kernel does not list sends nothing.
+    fn look_at_traffic(&mut self, now: Instant) {
+        let sent = traffic::bytes_sent().unwrap_or_default();
+        for link in &mut self.links {
+            link.traffic.look(now, sent.get(&link.settings.interface).copied().unwrap_or(0));
         }
     }
 
@@ -133,8 +152,7 @@ impl Prober {
             }
             return;
         }
-        let due = |link: &Link| link.is_up() && now >= link.next_train;
-        let Some(index) = self.links.iter().position(due) else {
+        let Some(index) = self.links.iter_mut().position(|link| link.is_train_due(now)) else {
             return;
         };
         self.trains_sent = self.trains_sent.wrapping_add(1);

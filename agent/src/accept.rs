@@ -29,7 +29,7 @@ pub(crate) enum Verdict {
 
 /// Why a document was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refusal {
+pub enum Refusal {
     #[error("desired state of schema {found} refused, this agent reads schema {SCHEMA}; update the agent")]
     Schema { found: u32 },
     #[error("desired state of cluster {found} refused, this node belongs to {own}")]

@@ -1,5 +1,6 @@
 //! The commands that do one thing and end: `apply`, `purge`, `probe`.
 
+use crate::accept::Refusal;
 use crate::config::Config;
 use crate::engine::{ContainerEngine, EngineError};
 use crate::inventory::{Gatherer, InventoryError};
@@ -30,6 +31,8 @@ pub enum OnceError {
     #[error(transparent)]
     State(#[from] StateError),
     #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
     Engine(#[from] EngineError),
     #[error(transparent)]
     Network(#[from] NetworkError),
@@ -51,7 +54,7 @@ enum PurgeFailure {
 /// Reconciles with one document until converged or out of time; the second value tells which.
 ///
 /// # Errors
-/// When the node cannot be opened.
+/// When the node cannot be opened or the document is not for it; then nothing is changed.
 pub async fn apply(
     config: Config,
     document: DesiredState,
@@ -64,6 +67,7 @@ pub async fn apply(
     let (commands, inbox) = mpsc::channel(1);
     let stop = CancellationToken::new();
     let worker = Worker::new(node.worker_settings(&lock)?, up);
+    worker.check(&document)?;
     let working = tokio::spawn(worker.run(inbox, stop.clone()));
     commands.send(Command::Desired(Box::new(document))).await.map_err(|_| OnceError::WorkerEnded)?;
     let mut last = None;

@@ -1,7 +1,8 @@
 //! What every container engine has to do, tried on the fake and on a real Docker daemon.
 
-use super::docker::private::PrivateDocker;
-use super::fake::{DIGEST, FakeEngine, document, spec};
+use super::docker::Docker;
+use super::docker::private::{DaemonNetwork, PrivateDocker};
+use super::fake::{DIGEST, FakeEngine, document, owner, spec};
 use super::{ContainerEngine, EngineError, FoundState, LogSelection, NetworkSpec, TaskKey};
 use edgeloom_common::desired::{ContainerSpec, ImageRef};
 use std::net::Ipv4Addr;
@@ -117,19 +118,21 @@ async fn the_fake_keeps_the_contract() {
 #[tokio::test]
 async fn docker_keeps_the_contract() {
     let trial = async {
-        let Some(docker) = PrivateDocker::start().await else {
+        let network = DaemonNetwork { enter: ["unshare", "--net"], tables: "--iptables=false" };
+        let Some(mut docker) = PrivateDocker::start(network) else {
             return;
         };
-        let image = docker.import().await;
-        contract(&docker.engine, &image).await;
-        limits_and_exit_code(&docker, &image).await;
+        let client = docker.client().await;
+        let image = docker.import(&client).await;
+        let engine = Docker::new(docker.socket(), owner());
+        contract(&engine, &image).await;
+        limits_and_exit_code(&engine, &image).await;
     };
     tokio::time::timeout(TRIAL_MAX, trial).await.expect("a daemon that hangs fails the test");
 }
 
 /// What the fake has nothing to show for.
-async fn limits_and_exit_code(docker: &PrivateDocker, image: &ImageRef) {
-    let engine = &docker.engine;
+async fn limits_and_exit_code(engine: &Docker, image: &ImageRef) {
     let mut spec = task("ends", image);
     spec.command.push("3".to_owned());
     let (sender, mut signals) = mpsc::channel(8);

@@ -20,7 +20,7 @@ mod tests;
 
 pub(crate) use state::NodeState;
 
-use crate::accept::{Verdict, judge};
+use crate::accept::{Refusal, Verdict, judge};
 use crate::engine::{ContainerEngine, Owner};
 use crate::network::NetworkThread;
 use crate::store::{DesiredFile, Event, History};
@@ -90,6 +90,11 @@ impl<E: ContainerEngine> Worker<E> {
         }
         state.saved(state.version());
         Self { state, actions: Actions::new(engine, network, bridge, file), owner, up, sent: None }
+    }
+
+    /// Whether a document would be taken, or is the one in force.
+    pub(crate) fn check(&self, document: &DesiredState) -> Result<(), Refusal> {
+        judge(document, self.state.desired(), &self.owner).map(drop)
     }
 
     /// Reconciles until told to stop or until nobody can tell it anything any more.

@@ -1,12 +1,12 @@
 //! A Docker daemon of the test's own: own network, mount and process namespaces, so that nothing of it
 //! is seen outside and all of it ends with the test, also where the test panics or is killed. Control
 //! groups have no owner that the kernel cleans up after: those of killed tests go at the next start.
+//!
+//! The tests beside the engine and those of the whole program include this file: it names no other part
+//! of the agent.
 
-use super::Docker;
-use crate::engine::fake::owner;
-use crate::engine::{ContainerEngine, EngineError};
-use bollard::body_full;
 use bollard::query_parameters::CreateImageOptionsBuilder;
+use bollard::{API_DEFAULT_VERSION, Docker as Client, body_full};
 use edgeloom_common::desired::ImageRef;
 use futures_util::StreamExt;
 use std::path::{Path, PathBuf};
@@ -35,9 +35,20 @@ const CGROUPS: &str = "/sys/fs/cgroup";
 /// The test's process id follows.
 const CGROUP_PREFIX: &str = "edgeloom-test-";
 
+/// Longest wait for an answer, seconds.
+const ANSWER_TIMEOUT_S: u64 = 120;
+
+/// How the daemon comes by its network.
+#[derive(Clone, Copy)]
+pub(crate) struct DaemonNetwork<'a> {
+    /// The program that enters the network namespace, and its options.
+    pub(crate) enter: [&'a str; 2],
+    /// Whether the daemon fills the filter and NAT tables: its option.
+    pub(crate) tables: &'a str,
+}
+
 /// The daemon, ended on drop.
-pub(in crate::engine) struct PrivateDocker {
-    pub(in crate::engine) engine: Docker,
+pub(crate) struct PrivateDocker {
     /// `unshare`, whose one child is the daemon.
     daemon: Child,
     directory: TempDir,
@@ -45,24 +56,36 @@ pub(in crate::engine) struct PrivateDocker {
 
 impl PrivateDocker {
     /// Starts a daemon; none, with a word about it, where `EDGELOOM_SKIP_LAB=1` asks for that.
-    pub(in crate::engine) async fn start() -> Option<Self> {
+    #[track_caller]
+    pub(crate) fn start(network: DaemonNetwork<'_>) -> Option<Self> {
         if !edgeloom_prepare::lab_allowed(&["containerd", "dockerd", "kill", "runc", "setpriv", "unshare"]) {
             return None;
         }
         let directory = tempfile::tempdir().unwrap();
         remove_cgroups(|pid| !Path::new("/proc").join(pid).exists());
-        let cgroup = format!("{CGROUP_PREFIX}{}", std::process::id());
-        let daemon = spawn(directory.path(), &cgroup);
-        let engine = Docker::new(directory.path().join("docker.sock"), owner());
-        let mut docker = Self { engine, daemon, directory };
-        docker.wait().await;
-        Some(docker)
+        let daemon = spawn(directory.path(), network);
+        Some(Self { daemon, directory })
     }
 
-    /// Asks until the daemon answers; ends the test if the daemon ended.
-    async fn wait(&mut self) {
-        while let Err(error) = self.engine.version().await {
-            assert!(matches!(error, EngineError::Unreachable { .. }), "{error}");
+    /// The daemon's unix socket.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.directory.path().join("docker.sock")
+    }
+
+    /// A client; asks until the daemon answers, and ends the test if the daemon ended.
+    pub(crate) async fn client(&mut self) -> Client {
+        loop {
+            let client = Client::connect_with_unix(
+                self.socket().to_str().unwrap(),
+                ANSWER_TIMEOUT_S,
+                API_DEFAULT_VERSION,
+            );
+            // Before the socket exists there is no client either.
+            if let Ok(client) = client
+                && let Ok(client) = client.negotiate_version().await
+            {
+                return client;
+            }
             if let Some(status) = self.daemon.try_wait().unwrap() {
                 let log = std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default();
                 panic!("dockerd ended with {status}:\n{log}");
@@ -72,13 +95,12 @@ impl PrivateDocker {
     }
 
     /// Imports an image with one static program and returns its id as an image without repository.
-    pub(in crate::engine) async fn import(&self) -> ImageRef {
+    pub(crate) async fn import(&self, client: &Client) -> ImageRef {
         let program = compile(self.directory.path());
         let mut archive = tar::Builder::new(Vec::new());
         archive.append_path_with_name(program, "app").unwrap();
         let options = CreateImageOptionsBuilder::new().from_src("-").build();
         let body = body_full(archive.into_inner().unwrap().into());
-        let client = self.engine.client().await.unwrap();
         let lines: Vec<_> = client.create_image(Some(options), Some(body), None).collect().await;
         let id = lines
             .into_iter()
@@ -87,22 +109,24 @@ impl PrivateDocker {
     }
 }
 
-fn spawn(directory: &Path, cgroup: &str) -> Child {
+fn spawn(directory: &Path, network: DaemonNetwork<'_>) -> Child {
+    let cgroup = format!("{CGROUP_PREFIX}{}", std::process::id());
     let path = |name: &str| directory.join(name).display().to_string();
     // The machine's own configuration is not the test's.
     std::fs::write(path("none.json"), "{}").unwrap();
     let log = std::fs::File::create(path("log")).unwrap();
     Command::new("setpriv")
-        .args(["--pdeathsig", "KILL", "unshare"])
-        .args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "dockerd"])
+        .args(["--pdeathsig", "KILL"])
+        .args(network.enter)
+        .args(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "dockerd"])
         .args(["--data-root", &path("data"), "--exec-root", &path("exec"), "--pidfile", &path("pid")])
-        .args(["-H", &format!("unix://{}", path("docker.sock")), "--bridge=none", "--iptables=false"])
+        .args(["-H", &format!("unix://{}", path("docker.sock")), "--bridge=none", network.tables])
         .args(["--storage-driver=vfs", "--exec-opt", "native.cgroupdriver=cgroupfs"])
         .args(["--cgroup-parent", &format!("/{cgroup}"), "--config-file", &path("none.json")])
         .stdout(Stdio::null())
         .stderr(log)
         .spawn()
-        .expect("setpriv, unshare and dockerd are installed")
+        .expect("setpriv is installed")
 }
 
 fn compile(directory: &Path) -> PathBuf {

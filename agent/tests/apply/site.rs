@@ -1,0 +1,154 @@
+//! A node of the test's own: a network namespace with links to two neighbours, and the agent's
+//! configuration and documents in a temporary folder. Everything ends with the value, also where the test
+//! panics; the namespaces of killed tests go at the next start.
+
+use edgeloom_common::desired::DesiredState;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+/// The test's process id follows.
+const PREFIX: &str = "eltest";
+/// What is looked at from outside, line by line: everything that the agent may change.
+const SEEN: &str = "ip -br link
+ip -j -4 address
+ip -j -4 route show table all
+ip -j -4 rule
+tc qdisc show
+tc class show dev to-n2
+tc class show dev to-n3
+nft -s list ruleset
+grep -r . /proc/sys/net/ipv4/conf /proc/sys/net/ipv4/ip_forward";
+
+/// The node.
+pub(crate) struct Site {
+    node: String,
+    neighbours: String,
+    directory: TempDir,
+}
+
+impl Site {
+    /// Makes node n1, linked to n2 (10.61.1.0/30) and to n3 (10.61.1.4/30).
+    pub(crate) fn new() -> Self {
+        remove_namespaces(|pid| !Path::new("/proc").join(pid).exists());
+        let node = format!("{PREFIX}{}", std::process::id());
+        let site = Self { neighbours: format!("{node}-n"), node, directory: tempfile::tempdir().unwrap() };
+        for name in [&site.node, &site.neighbours] {
+            run(&["ip", "netns", "add", name]);
+            run(&["ip", "-n", name, "link", "set", "lo", "up"]);
+        }
+        site.link("to-n2", ["10.61.1.1/30", "10.61.1.2/30"]);
+        site.link("to-n3", ["10.61.1.5/30", "10.61.1.6/30"]);
+        site
+    }
+
+    /// One name serves at both ends.
+    fn link(&self, name: &str, addresses: [&str; 2]) {
+        let (node, neighbours) = (&self.node, &self.neighbours);
+        run(&[
+            "ip", "-n", node, "link", "add", name, "type", "veth", "peer", "name", name, "netns", neighbours,
+        ]);
+        for (space, address) in [node, neighbours].into_iter().zip(addresses) {
+            run(&["ip", "-n", space, "address", "add", address, "dev", name]);
+            run(&["ip", "-n", space, "link", "set", name, "up"]);
+        }
+    }
+
+    /// How a program enters the node's network.
+    pub(crate) fn entry(&self) -> String {
+        format!("--net=/run/netns/{}", self.node)
+    }
+
+    /// What a program prints inside.
+    pub(crate) fn inside(&self, line: &str) -> String {
+        let entry = self.entry();
+        let words: Vec<&str> = ["nsenter", &entry].into_iter().chain(line.split_whitespace()).collect();
+        run(&words)
+    }
+
+    /// What a program prints inside, as JSON.
+    pub(crate) fn json(&self, line: &str) -> serde_json::Value {
+        serde_json::from_str(&self.inside(line)).unwrap()
+    }
+
+    /// Links, addresses, routes, rules, queues, classes, firewall and sysctls.
+    pub(crate) fn seen(&self) -> Vec<String> {
+        let look = |line: &str| {
+            let text = self.inside(line);
+            text.lines().map(|found| format!("{line}: {found}")).collect::<Vec<_>>()
+        };
+        SEEN.lines().flat_map(look).collect()
+    }
+
+    fn state_dir(&self) -> PathBuf {
+        self.directory.path().join("state")
+    }
+
+    /// The document on the agent's disk.
+    pub(crate) fn held(&self) -> Option<DesiredState> {
+        let bytes = std::fs::read(self.state_dir().join("desired.json")).ok()?;
+        Some(serde_json::from_slice(&bytes).unwrap())
+    }
+
+    /// Writes agent.toml for node n1 of cluster home.
+    pub(crate) fn configure(&self, docker: &Path) {
+        let mut text = format!(
+            "cluster = \"home\"\nnode = \"n1\"\nstate_dir = {:?}\ndocker = \"unix://{}\"\n",
+            self.state_dir(),
+            docker.display()
+        );
+        for (neighbour, ours, theirs) in [("n2", 1, 2), ("n3", 5, 6)] {
+            text += &format!(
+                "[[link]]\nneighbour = \"{neighbour}\"\ninterface = \"to-{neighbour}\"\n\
+                 address = \"10.61.1.{ours}\"\nneighbour_address = \"10.61.1.{theirs}\"\n\
+                 capacity = \"20Mbit/s\"\n"
+            );
+        }
+        std::fs::write(self.directory.path().join("agent.toml"), text).unwrap();
+    }
+
+    pub(crate) fn apply(&self, document: &DesiredState) -> Output {
+        let file = self.directory.path().join("document.json");
+        std::fs::write(&file, serde_json::to_vec(document).unwrap()).unwrap();
+        self.agent("apply", &[&file])
+    }
+
+    pub(crate) fn purge(&self) -> Output {
+        self.agent("purge", &[])
+    }
+
+    fn agent(&self, verb: &str, files: &[&Path]) -> Output {
+        let mut agent = Command::new("nsenter");
+        agent.arg(self.entry()).args([env!("CARGO_BIN_EXE_edgeloom-agent"), verb, "--config"]);
+        // What it logs is looked at, whatever the caller of the tests wants to see.
+        agent.arg(self.directory.path().join("agent.toml")).args(files).env_remove("EDGELOOM_LOG");
+        agent.output().unwrap()
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let own = std::process::id().to_string();
+        remove_namespaces(|pid| pid == own);
+    }
+}
+
+/// Removes the namespaces of the chosen tests, and with them the links.
+fn remove_namespaces(is_chosen: impl Fn(&str) -> bool) {
+    for entry in std::fs::read_dir("/run/netns").into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let pid = name.strip_prefix(PREFIX).map(|rest| rest.trim_end_matches("-n"));
+        if pid.is_some_and(&is_chosen) {
+            // Another test program may have been faster.
+            let _ = Command::new("ip").args(["netns", "del", &name]).status();
+        }
+    }
+}
+
+/// Runs a program that has to succeed and returns what it prints.
+fn run(words: &[&str]) -> String {
+    let output = Command::new(words[0]).args(&words[1..]).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{words:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}

@@ -19,6 +19,7 @@ mod meter;
 mod network;
 mod prepare;
 mod processes;
+mod publish;
 mod registry_log;
 mod topology;
 
@@ -104,7 +105,11 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
             };
             let topology = Topology::parse(&text)?;
             prepare::prepare()?;
-            Lab::up(&topology, &text, &Options { bare })?.print_status();
+            let lab = Lab::up(&topology, &text, &Options { bare })?;
+            if !bare {
+                publish::images()?;
+            }
+            lab.print_status();
         }
         Verb::Down { all: true } => lab::down_all()?,
         Verb::Down { all: false } => Lab::load()?.down()?,

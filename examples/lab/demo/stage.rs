@@ -8,18 +8,16 @@ use crate::lab::{Lab, Options};
 use crate::leftovers::Snapshot;
 use crate::meter::{self, Meter};
 use crate::topology::{DIAMOND, Topology};
-use crate::{build, command, prepare, registry_log};
+use crate::{build, command, prepare, publish, registry_log};
 use anyhow::{Context, Result};
 use edgeloom_common::desired::FlowKey;
 use edgeloom_common::view::JobView;
-use edgeloom_examples::images;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Where the controller's API and the registry are, seen from the host.
+/// Where the controller's API is, seen from the host.
 const API: &str = "http://10.60.0.2:7070";
-const REGISTRY: &str = "10.60.0.1:5000";
 
 /// How long the nodes may take until the controller counts on them: the reference run and the first
 /// packet trains take some seconds.
@@ -46,14 +44,13 @@ impl Stage {
         let begun = Instant::now();
         prepare::prepare()?;
         let binaries = build::all()?;
-        let pipeline = build::pipeline()?;
         let lab = Lab::up(&Topology::parse(DIAMOND)?, DIAMOND, &Options { bare: true })?;
         let sockets: Vec<(String, PathBuf)> =
             lab.nodes().iter().map(|node| (node.spec.name.clone(), node.docker_socket())).collect();
         let engines = Engines::connect(sockets.iter().map(|(name, path)| (name.clone(), path.as_path())))?;
         engines.settle()?;
         let unborn = snapshots(&lab)?;
-        push_images(&pipeline)?;
+        publish::images()?;
         binaries.install(&lab)?;
         lab.start_controller()?;
         for node in lab.nodes() {
@@ -300,14 +297,4 @@ fn count_beyond(lab: &Lab, before: &BTreeMap<String, Snapshot>) -> Result<Leftov
         }
     }
     Ok(total)
-}
-
-fn push_images(pipeline: &Path) -> Result<()> {
-    let binary = std::fs::read(pipeline).with_context(|| pipeline.display().to_string())?;
-    let specs = images::application_images(&binary);
-    eprintln!("pushing {} images to {REGISTRY}", specs.len());
-    for spec in &specs {
-        images::push(REGISTRY, spec)?;
-    }
-    Ok(())
 }

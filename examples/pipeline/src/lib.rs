@@ -12,6 +12,7 @@ mod join;
 mod outlet;
 mod settings;
 mod stage;
+mod work;
 
 pub use settings::{Output, SettingError, Settings};
 pub use stage::{Counter, StartError, report, start};

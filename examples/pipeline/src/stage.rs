@@ -2,9 +2,8 @@
 
 use crate::join::{self, Join};
 use crate::settings::{SettingError, Settings};
+use crate::work::Work;
 use crate::{intake, outlet};
-use edgeloom_common::work::{ITERATIONS_PER_SECOND, spin};
-use std::hint::black_box;
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -45,11 +44,12 @@ pub fn start(settings: Settings) -> Result<Counter, StartError> {
     let items = items(&settings)?;
     let outputs: Vec<SyncSender<u64>> =
         settings.outputs.iter().map(|output| outlet::start(settings.task.clone(), output.clone())).collect();
-    let iterations = iterations(settings.work_ns);
+    let work_ns = settings.work_ns;
     let finished = counter.clone();
     thread::spawn(move || {
+        let mut work = Work::new(work_ns);
         for number in items {
-            black_box(spin(iterations));
+            work.burn();
             if outputs.iter().any(|output| output.send(number).is_err()) {
                 return;
             }
@@ -72,12 +72,6 @@ pub fn report(counter: &Counter, period: Duration) {
         let _ignored = writeln!(out, "items={now} rate={rate:.2}").and_then(|()| out.flush());
         before = now;
     }
-}
-
-/// Loop turns of the work kernel for so many nanoseconds of a reference core.
-fn iterations(work_ns: u64) -> u64 {
-    let turns = u128::from(work_ns) * u128::from(ITERATIONS_PER_SECOND) / 1_000_000_000;
-    u64::try_from(turns).unwrap_or(u64::MAX)
 }
 
 /// The items to work on: joined from the upstreams, or made here.

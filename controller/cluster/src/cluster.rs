@@ -4,7 +4,7 @@
 //! through a bounded queue. Registries are asked in the caller's task, so a slow one holds up nobody else.
 
 use crate::documents::programs;
-use crate::error::{StartError, SubmitError, UnknownJob};
+use crate::error::{StartError, StopError, SubmitError};
 use crate::model::Image;
 use crate::nodes::NodeMessage;
 use crate::outbox::{Outbox, Publish};
@@ -19,7 +19,7 @@ use edgeloom_common::view::{Explanation, JobView, NodeView, ProblemItem};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, oneshot};
 
 /// Commands that wait for the owner.
@@ -84,9 +84,9 @@ impl Cluster {
     }
 
     /// Takes a job down; it is listed as stopping until nothing is left of it.
-    pub async fn stop(&self, name: JobName) -> Result<JobView, UnknownJob> {
-        let unknown = UnknownJob(name.clone());
-        self.ask(move |owner| owner.stop(&name)).await.unwrap_or(Err(unknown))
+    pub async fn stop(&self, name: JobName) -> Result<JobView, StopError> {
+        let ended = StopError::Unavailable(name.clone());
+        self.ask(move |owner| owner.stop(&name)).await.unwrap_or(Err(ended))
     }
 
     /// Every job.
@@ -216,17 +216,21 @@ fn images(
 
 async fn run(mut owner: Owner, mut received: mpsc::Receiver<Command>) {
     let mut tick = tokio::time::interval(TICK);
+    // Wall-clock time at the start, then the steady clock: a clock that is set must not silence nodes.
+    let (started_ms, started) = (now_ms(), Instant::now());
+    let steady_ms =
+        || started_ms.saturating_add(u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX));
     loop {
         tokio::select! {
             command = received.recv() => match command {
                 Some(command) => {
-                    owner.now_ms = now_ms();
+                    owner.now_ms = steady_ms();
                     command(&mut owner);
                 }
                 None => break,
             },
             _ = tick.tick() => {
-                owner.now_ms = now_ms();
+                owner.now_ms = steady_ms();
                 owner.tick();
             }
         }

@@ -50,7 +50,12 @@ pub enum SubmitError {
     Unavailable,
 }
 
-/// No such job.
+/// Why a job is not stopped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no job {0}")]
-pub struct UnknownJob(pub JobName);
+pub enum StopError {
+    #[error("there is no job {0}")]
+    Unknown(JobName),
+    /// The state cannot be written, or the cluster has ended.
+    #[error("the stop of job {0} cannot be kept; the controller's log says why")]
+    Unavailable(JobName),
+}

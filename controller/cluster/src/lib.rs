@@ -30,7 +30,7 @@ mod topology;
 mod views;
 
 pub use cluster::{Cluster, Settings};
-pub use error::{StartError, SubmitError, UnknownJob};
+pub use error::{StartError, StopError, SubmitError};
 pub use journal::JournalError;
 pub use nodes::NodeMessage;
 pub use outbox::Publish;

@@ -30,6 +30,8 @@ pub enum NodeMessage {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NodeRecord {
     pub(crate) online: bool,
+    /// Its Last Will was spoken, or it said goodbye: only a new birth brings it back.
+    gone: bool,
     pub(crate) session: u64,
     pub(crate) heard_ms: u64,
     pub(crate) inventory: Option<Inventory>,
@@ -70,6 +72,7 @@ impl Nodes {
                 }
                 record.session = status.session;
                 record.online = status.online;
+                record.gone = !status.online;
                 record.heard_ms = now_ms;
                 return;
             }
@@ -79,6 +82,8 @@ impl Nodes {
             NodeMessage::Observed(observed) => record.observed = Some(observed),
         }
         record.heard_ms = now_ms;
+        // After mere silence the session lives on and brings no new birth. What arrives after a Will is late.
+        record.online |= record.session > 0 && !record.gone;
     }
 
     /// Marks nodes that have not spoken for too long; true if any changed.
@@ -205,11 +210,28 @@ mod tests {
     }
 
     #[test]
-    fn silence_takes_a_node_offline() {
+    fn silence_takes_a_node_offline_and_its_next_word_brings_it_back() {
         let (mut nodes, n1, cluster) = (Nodes::default(), "n1".parse().unwrap(), "home".parse().unwrap());
         nodes.observe(&n1, NodeMessage::Status(Status::new(true, 20)), 1_000, &cluster);
         assert!(!nodes.expire(1_000 + SILENCE_MS));
         assert!(nodes.expire(1_001 + SILENCE_MS));
         assert!(!nodes.online(&n1));
+        nodes.observe(&n1, links(), 2_000 + SILENCE_MS, &cluster);
+        assert!(nodes.online(&n1));
+    }
+
+    #[test]
+    fn what_arrives_after_a_will_is_late() {
+        let (mut nodes, n1, cluster) = (Nodes::default(), "n1".parse().unwrap(), "home".parse().unwrap());
+        nodes.observe(&n1, NodeMessage::Status(Status::new(true, 20)), 0, &cluster);
+        nodes.observe(&n1, NodeMessage::Status(Status::new(false, 20)), 1, &cluster);
+        nodes.observe(&n1, links(), 2, &cluster);
+        assert!(!nodes.online(&n1));
+        nodes.observe(&n1, NodeMessage::Status(Status::new(true, 21)), 3, &cluster);
+        assert!(nodes.online(&n1));
+    }
+
+    fn links() -> NodeMessage {
+        NodeMessage::Links(Links { schema: 1, links: Vec::new() })
     }
 }

@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{Response, StatusCode};
 use axum::response::IntoResponse;
-use edgeloom_cluster::{SubmitError, UnknownJob};
+use edgeloom_cluster::{StopError, SubmitError};
 use edgeloom_common::job::line_of;
 use edgeloom_common::view::{Problem, ProblemItem};
 use std::any::Any;
@@ -50,9 +50,12 @@ pub(super) enum ApiError {
     Internal,
 }
 
-impl From<UnknownJob> for ApiError {
-    fn from(UnknownJob(name): UnknownJob) -> Self {
-        Self::UnknownJob { name: name.to_string() }
+impl From<StopError> for ApiError {
+    fn from(error: StopError) -> Self {
+        match error {
+            StopError::Unknown(name) => Self::UnknownJob { name: name.to_string() },
+            StopError::Unavailable(_) => Self::NotReady,
+        }
     }
 }
 

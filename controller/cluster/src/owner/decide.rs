@@ -26,7 +26,15 @@ impl Owner {
         let records: Vec<JobRecord> =
             names.iter().filter_map(|name| self.model().jobs.get(name).cloned()).collect();
         let outcome = self.decide(&records.iter().collect::<Vec<_>>());
-        self.carry(outcome, &names)
+        if outcome.is_ok() || names.len() == 1 {
+            return self.carry(outcome, &names);
+        }
+        // One of them cannot be committed: each by itself, so that it does not hold up the others.
+        for (name, record) in names.iter().zip(&records) {
+            let outcome = self.decide(&[record]);
+            self.carry(outcome, std::slice::from_ref(name))?;
+        }
+        Ok(())
     }
 
     pub(super) fn decide(&self, records: &[&JobRecord]) -> Result<Outcome, PlanError> {

@@ -8,7 +8,7 @@ mod advance;
 mod decide;
 
 use crate::documents::{Documents, Ground, documents};
-use crate::error::{SubmitError, UnknownJob};
+use crate::error::{StopError, SubmitError};
 use crate::journal::JournalError;
 use crate::model::{Event, Image, JobRecord, Model};
 use crate::nodes::{NodeMessage, Nodes};
@@ -125,13 +125,11 @@ impl Owner {
         Ok(new_record(order.job, order.images, self.settings.profile.name(), self.now_ms))
     }
 
-    pub(crate) fn stop(&mut self, name: &JobName) -> Result<JobView, UnknownJob> {
-        let unknown = || UnknownJob(name.clone());
-        let mut view = self.job(name).ok_or_else(unknown)?;
-        if self.keep(Event::Stopping { job: name.clone() }).is_ok() {
-            view.state = JobState::Stopping;
-            self.advance();
-        }
+    pub(crate) fn stop(&mut self, name: &JobName) -> Result<JobView, StopError> {
+        let mut view = self.job(name).ok_or_else(|| StopError::Unknown(name.clone()))?;
+        self.keep(Event::Stopping { job: name.clone() }).map_err(|_| StopError::Unavailable(name.clone()))?;
+        view.state = JobState::Stopping;
+        self.advance();
         Ok(view)
     }
 

@@ -2,7 +2,7 @@
 
 use super::world::{NODES, inventory, links, observed};
 use crate::registry::fake::{image, serve};
-use crate::{Cluster, NodeMessage, Publish, Settings, SubmitError};
+use crate::{Cluster, NodeMessage, Publish, Settings, StopError, SubmitError};
 use edgeloom_common::desired::{DesiredState, Pool};
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::job::Job;
@@ -125,7 +125,7 @@ async fn a_job_is_planned_run_found_and_stopped() {
     assert!(!cluster.explain(&name).await.unwrap().lines.is_empty());
     assert_eq!(cluster.stop(name.clone()).await.unwrap().state, JobState::Stopping);
     until(async || cluster.job(&name).await.is_none().then_some(())).await;
-    assert_eq!(cluster.stop(name.clone()).await.unwrap_err().0, name);
+    assert_eq!(cluster.stop(name.clone()).await.unwrap_err(), StopError::Unknown(name.clone()));
 }
 
 #[tokio::test]

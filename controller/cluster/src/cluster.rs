@@ -179,6 +179,10 @@ impl Cluster {
         for (_, program) in programs(&job) {
             if !resolved.contains_key(&program.image) {
                 let image = self.registry.resolve(&program.image).await;
+                // A registry that is away would make each further image wait for its time limit.
+                if let Err(error @ RegistryError::Unreachable { .. }) = image {
+                    return Err(SubmitError::RegistryUnreachable(error));
+                }
                 resolved.insert(program.image.clone(), image);
             }
         }
@@ -196,9 +200,6 @@ fn images(
     for (task, program) in programs(job) {
         match &resolved[&program.image] {
             Ok(image) => drop(images.insert(task, image.clone())),
-            Err(error @ RegistryError::Unreachable { .. }) => {
-                return Err(SubmitError::RegistryUnreachable(error.clone()));
-            }
             Err(error) => problems.push(ProblemItem {
                 line: 0,
                 field: if task.is_source() {

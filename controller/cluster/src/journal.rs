@@ -126,11 +126,12 @@ impl Journal {
         let mut file = File::create(&fresh).map_err(io)?;
         file.write_all(&record).and_then(|()| file.sync_all()).map_err(io)?;
         std::fs::rename(&fresh, &self.path).map_err(io)?;
-        sync_directory(&self.path).map_err(io)?;
+        // From here on the old file has no name: nothing may be appended to it, whatever fails next.
         self.file = file;
         self.sequence = sequence;
         self.bytes = record.len() as u64;
         self.broken = false;
+        sync_directory(&self.path).map_err(io)?;
         Ok(sequence)
     }
 }

@@ -6,7 +6,7 @@ use crate::model::{Event, Model};
 use crate::store::{Store, Writer};
 use std::path::Path;
 
-/// A journal longer than this is compacted.
+/// A journal longer than this is compacted, if that at least halves it.
 const COMPACT_BYTES: u64 = 16 * 1024 * 1024;
 /// So many events may pass until the store is written again; a start replays at most these.
 const STORE_EVERY: u64 = 256;
@@ -19,6 +19,8 @@ pub(crate) struct State {
     store: Writer,
     /// The sequence of the copy last handed to the store.
     stored: u64,
+    /// The journal is compacted when it is longer, in bytes.
+    compact_at: u64,
 }
 
 impl State {
@@ -45,7 +47,8 @@ impl State {
                 model
             }
         };
-        let mut state = Self { model, journal, store: Writer::start(store)?, stored };
+        let mut state =
+            Self { model, journal, store: Writer::start(store)?, stored, compact_at: COMPACT_BYTES };
         state.write_store();
         Ok(state)
     }
@@ -55,15 +58,24 @@ impl State {
         let payload = serde_json::to_vec(&event).expect("an event is plain data with text keys");
         self.journal.append(&payload)?;
         self.model.apply(event);
-        if self.journal.bytes() > COMPACT_BYTES {
-            let snapshot = Event::Snapshot(Box::new(self.model.clone()));
-            let payload = serde_json::to_vec(&snapshot).expect("an event is plain data with text keys");
-            self.journal.compact(&payload)?;
-            self.write_store();
+        if self.journal.bytes() > self.compact_at {
+            self.compact();
         } else if self.journal.sequence() >= self.stored + STORE_EVERY {
             self.write_store();
         }
         Ok(())
+    }
+
+    /// Puts one snapshot in the place of all records. The event that led here is kept already, so a failure
+    /// is no reason to refuse it; the next try comes when the journal has doubled.
+    fn compact(&mut self) {
+        let snapshot = Event::Snapshot(Box::new(self.model.clone()));
+        let payload = serde_json::to_vec(&snapshot).expect("an event is plain data with text keys");
+        match self.journal.compact(&payload) {
+            Ok(_) => self.write_store(),
+            Err(error) => tracing::warn!(%error, "the journal is not compacted"),
+        }
+        self.compact_at = COMPACT_BYTES.max(2 * self.journal.bytes());
     }
 
     /// The store only saves time: that it fails is no reason to stop.

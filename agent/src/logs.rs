@@ -18,6 +18,8 @@ const REQUESTS_MAX: usize = 4;
 const CHUNK_BYTES: usize = 16 * 1024;
 /// Pieces read ahead of a slow connection.
 const READ_AHEAD: usize = 4;
+/// A log that was cut must not look like a whole one.
+const CUT: &str = "the log was cut: it was cancelled, or the agent connected anew; ask again";
 
 /// The requests under way.
 #[derive(Debug)]
@@ -57,13 +59,20 @@ impl<E: ContainerEngine> LogRequests<E> {
         self.running.insert(id, stop.clone());
         let engine = Arc::clone(&self.engine);
         self.tasks.spawn(async move {
-            if let Some(Err(error)) = stop.run_until_cancelled(copy(engine, command, &mut replies)).await {
-                replies.end(error.to_string()).await;
-            } else {
-                replies.end(String::new()).await;
-            }
+            let error = match stop.run_until_cancelled(copy(engine, command, &mut replies)).await {
+                Some(Ok(())) => String::new(),
+                Some(Err(error)) => error.to_string(),
+                None => CUT.to_owned(),
+            };
+            replies.end(error).await;
             id
         });
+    }
+
+    /// Ends all requests: what they said was lost with the connection before, and so may be the message
+    /// that ends them. Their places are free at once.
+    pub(crate) fn cancel_all(&mut self) {
+        self.running.drain().for_each(|(_, token)| token.cancel());
     }
 
     /// Forgets requests that have ended. An id comes again only after that.
@@ -145,6 +154,7 @@ mod tests {
     use super::*;
     use crate::engine::NetworkSpec;
     use crate::engine::fake::{DIGEST, FakeEngine, document, spec};
+    use std::collections::BTreeMap;
 
     async fn engine() -> Arc<FakeEngine> {
         let engine = FakeEngine::default();
@@ -192,6 +202,26 @@ mod tests {
         assert!(matches!(up.recv().await, Some(Up::Reply(Reply { last: false, .. }))));
         requests.take(1, LogsCommand { cancel: true, ..command("a", true) });
         assert!(replies(&mut up).await.last().unwrap().last);
+    }
+
+    #[tokio::test]
+    async fn a_new_connection_ends_all_requests_and_frees_their_places() {
+        let (sender, mut up) = mpsc::channel(32);
+        let mut requests = LogRequests::new(engine().await, sender);
+        for id in 0..REQUESTS_MAX as u64 {
+            requests.take(id, command("a", true));
+        }
+        requests.cancel_all();
+        requests.take(9, command("a", false));
+        let mut ended = BTreeMap::new();
+        while ended.len() <= REQUESTS_MAX {
+            match up.recv().await {
+                Some(Up::Reply(reply)) if reply.last => drop(ended.insert(reply.id, reply.error)),
+                _ => {}
+            }
+        }
+        assert_eq!(ended.remove(&9).as_deref(), Some(""));
+        assert!(ended.values().all(|error| error == CUT));
     }
 
     #[tokio::test]

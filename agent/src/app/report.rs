@@ -15,7 +15,7 @@ use edgeloom_observe::meter::Meter;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep, timeout};
 
 /// A report at least this often: the controller takes silence of a few periods for a lost node.
 const REPORT_PERIOD: Duration = Duration::from_secs(10);
@@ -28,6 +28,9 @@ const SPEED_PERIOD: Duration = Duration::from_secs(2);
 /// Pause before a part that could not be read is tried again.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
 
+/// A report waits no longer for Docker or the network thread: the node is alive without their answer.
+const ANSWER_MAX: Duration = Duration::from_secs(2);
+
 /// Sends reports for ever.
 pub(super) async fn reports(node: Node, up: mpsc::Sender<Up>) {
     let mut meter = meter(&node).await;
@@ -37,7 +40,8 @@ pub(super) async fn reports(node: Node, up: mpsc::Sender<Up>) {
     loop {
         period.tick().await;
         if engine.version.is_empty() {
-            engine = node.engine.version().await.unwrap_or_default();
+            let asked = timeout(ANSWER_MAX, node.engine.version()).await;
+            engine = asked.ok().and_then(Result::ok).unwrap_or_default();
         }
         let load = match meter.load() {
             Ok(load) => load,
@@ -51,7 +55,7 @@ pub(super) async fn reports(node: Node, up: mpsc::Sender<Up>) {
             cpu_used: load.cpu,
             memory_used: load.memory,
             disk_used: disk::read(node.disk(&engine)).map(|disk| disk.used).unwrap_or_default(),
-            flows: flows.rates(&node.network).await,
+            flows: timeout(ANSWER_MAX, flows.rates(&node.network)).await.unwrap_or_default(),
         };
         if up.send(Up::Report(report)).await.is_err() {
             return;

@@ -21,6 +21,7 @@ pub(super) async fn run(node: Node, mut down: mpsc::Receiver<Down>, outlets: Out
     while let Some(message) = down.recv().await {
         let command = match message {
             Down::Connected => {
+                logs.cancel_all();
                 outlets.connections.send_modify(|count| *count += 1);
                 Command::Connected
             }

@@ -4,6 +4,8 @@ use super::docker::Docker;
 use super::docker::private::{DaemonNetwork, PrivateDocker};
 use super::fake::{DIGEST, FakeEngine, document, owner, spec};
 use super::{ContainerEngine, EngineError, FoundState, LogSelection, NetworkSpec, TaskKey};
+use bollard::Docker as Client;
+use bollard::query_parameters::InspectContainerOptions;
 use edgeloom_common::desired::{ContainerSpec, ImageRef};
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -126,9 +128,19 @@ async fn docker_keeps_the_contract() {
         let image = docker.import(&client).await;
         let engine = Docker::new(docker.socket(), owner());
         contract(&engine, &image).await;
+        the_log_is_bounded(&engine, &client, &image).await;
         limits_and_exit_code(&engine, &image).await;
     };
     tokio::time::timeout(TRIAL_MAX, trial).await.expect("a daemon that hangs fails the test");
+}
+
+async fn the_log_is_bounded(engine: &Docker, client: &Client, image: &ImageRef) {
+    engine.ensure_network(&network()).await.unwrap();
+    let id = engine.create(&task("bounded", image), BRIDGE).await.unwrap();
+    let made = client.inspect_container(&id, None::<InspectContainerOptions>).await.unwrap();
+    let options = made.host_config.unwrap().log_config.unwrap().config.unwrap();
+    assert_eq!((options["max-size"].as_str(), options["max-file"].as_str()), ("10m", "3"));
+    engine.remove(&id).await.unwrap();
 }
 
 /// What the fake has nothing to show for.

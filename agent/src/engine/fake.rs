@@ -29,6 +29,8 @@ struct State {
     next_id: u64,
     down: bool,
     failing_starts: u32,
+    failing_removals: u32,
+    removals: u32,
     watchers: Vec<mpsc::Sender<()>>,
 }
 
@@ -78,6 +80,17 @@ impl FakeEngine {
     /// Lets the next `count` starts fail.
     pub fn fail_starts(&self, count: u32) {
         self.state().failing_starts = count;
+    }
+
+    /// Lets the next `count` removals fail.
+    pub fn fail_removals(&self, count: u32) {
+        self.state().failing_removals = count;
+    }
+
+    /// How often a removal was asked for.
+    #[must_use]
+    pub fn removals(&self) -> u32 {
+        self.state().removals
     }
 
     /// The image is there without a pull, as after `docker load`.
@@ -223,6 +236,11 @@ impl ContainerEngine for FakeEngine {
         tokio::task::yield_now().await;
         let mut state = self.state();
         state.check_up()?;
+        state.removals += 1;
+        if state.failing_removals > 0 {
+            state.failing_removals -= 1;
+            return Err(refused("remove container", id, 500, "told to fail"));
+        }
         state.containers.remove(id);
         state.changed();
         Ok(())

@@ -65,16 +65,18 @@ pub(crate) enum Waiting {
 pub(crate) fn step(situation: &Situation<'_>) -> Action {
     match (situation.wanted, situation.found) {
         (None, None) => Action::Nothing,
-        (None, Some(found)) => remove(found),
-        (Some(wanted), Some(found)) if wanted.spec_hash != found.spec_hash => remove(found),
+        (None, Some(found)) => remove(situation, found),
+        (Some(wanted), Some(found)) if wanted.spec_hash != found.spec_hash => remove(situation, found),
         (Some(_), Some(found)) => keep(situation, found),
         (Some(_), None) => make(situation),
     }
 }
 
-fn remove(found: &FoundContainer) -> Action {
+/// A removal that the engine refused is tried again after a pause, like a start.
+fn remove(situation: &Situation<'_>, found: &FoundContainer) -> Action {
     match found.state {
         FoundState::Changing => Action::Wait(Waiting::Engine),
+        _ if situation.pausing => Action::Wait(Waiting::Pause),
         _ => Action::Remove,
     }
 }
@@ -85,7 +87,7 @@ fn keep(situation: &Situation<'_>, found: &FoundContainer) -> Action {
         FoundState::Running => Action::Nothing,
         FoundState::Paused => Action::Wait(Waiting::Unpause),
         FoundState::Changing => Action::Wait(Waiting::Engine),
-        FoundState::Dead => Action::Remove,
+        FoundState::Dead => remove(situation, found),
         FoundState::Created | FoundState::Exited(_) => {
             obstacle(situation).map_or(Action::Start, Action::Wait)
         }
@@ -145,6 +147,16 @@ mod tests {
     fn another_spec_is_removed_first() {
         let (wanted, found) = (spec("t", "h2"), found("t", "h1", FoundState::Running));
         assert_eq!(step(&situation(Some(&wanted), Some(&found))), Action::Remove);
+    }
+
+    #[test]
+    fn a_removal_waits_for_the_end_of_the_pause() {
+        let (wanted, other) = (spec("t", "h2"), found("t", "h1", FoundState::Running));
+        let dead = found("t", "h2", FoundState::Dead);
+        for (wanted, found) in [(None, &other), (Some(&wanted), &other), (Some(&wanted), &dead)] {
+            let situation = Situation { pausing: true, ..situation(wanted, Some(found)) };
+            assert_eq!(step(&situation), Action::Wait(Waiting::Pause));
+        }
     }
 
     #[test]

@@ -78,6 +78,17 @@ impl Containers {
         }
     }
 
+    /// A pause belongs to what was wanted when it began: a task that is wanted otherwise has none.
+    pub(super) fn turn(&mut self, before: Option<&DesiredState>, after: &DesiredState) {
+        let (before, after) = (before.map(by_key).unwrap_or_default(), by_key(after));
+        for (key, task) in &mut self.tasks {
+            let [old, new] = [&before, &after].map(|wanted| wanted.get(key).map(|spec| &spec.spec_hash));
+            if old != new {
+                task.pause = None;
+            }
+        }
+    }
+
     /// The ends of all pauses.
     pub(super) fn pauses(&self) -> impl Iterator<Item = Instant> {
         self.tasks.values().filter_map(|task| task.pause)

@@ -23,6 +23,8 @@ pub(crate) struct NodeState {
     /// The version on disk.
     saved: Version,
     saving: bool,
+    /// The version that could not be saved, until the next look.
+    unsaved: Option<Version>,
 }
 
 impl NodeState {
@@ -38,6 +40,7 @@ impl NodeState {
             save_error: String::new(),
             saved: Version::default(),
             saving: false,
+            unsaved: None,
         }
     }
 
@@ -61,6 +64,7 @@ impl NodeState {
     pub(super) fn take(&mut self, document: DesiredState) {
         self.refusal.clear();
         self.images.retain(&document);
+        self.containers.turn(self.desired.as_deref(), &document);
         self.desired = Some(Arc::new(document));
     }
 
@@ -74,6 +78,7 @@ impl NodeState {
     }
 
     pub(super) fn look_again(&mut self) {
+        self.unsaved = None;
         self.containers.look_again();
         self.kernel.look_again();
     }
@@ -118,7 +123,8 @@ impl NodeState {
     }
 
     fn save(&mut self, document: &Arc<DesiredState>) -> Option<Todo> {
-        if self.saving || self.saved == document.version() {
+        let version = document.version();
+        if self.saving || self.saved == version || self.unsaved == Some(version) {
             return None;
         }
         self.saving = true;
@@ -130,8 +136,11 @@ impl NodeState {
         match done {
             Done::Saved(version, saved) => {
                 self.saving = false;
-                // A full disk is not tried again before the next document: the problem is reported.
-                self.saved = version;
+                match &saved {
+                    Ok(()) => self.saved = version,
+                    // A full disk is tried again at the next look, and reported until then.
+                    Err(_) => self.unsaved = Some(version),
+                }
                 self.save_error = saved.err().map(|error| error.to_string()).unwrap_or_default();
             }
             Done::NetworkEnsured(pool, ensured) => self.kernel.ensured(pool, ensured, now),

@@ -1,20 +1,24 @@
 //! The whole worker over a fake engine and a fake kernel: documents in, observed state out.
 
-use super::{Command, Settings, Worker};
-use crate::engine::TaskKey;
-use crate::engine::fake::{DIGEST, FakeEngine, document, owner, spec};
+use super::act::{Done, Todo};
+use super::{Command, NodeState, Settings, Worker};
+use crate::engine::fake::{DIGEST, FakeEngine, document, found, owner, spec};
+use crate::engine::{EngineError, FoundState, TaskKey};
 use crate::network::NetworkThread;
-use crate::store::{DesiredFile, History};
+use crate::store::{DesiredFile, History, StateError};
 use crate::wire::Up;
 use edgeloom_common::desired::{ContainerSpec, DesiredState};
 use edgeloom_common::report::{ContainerPhase, Observed};
 use edgeloom_net::fake::Fake;
 use edgeloom_net::{LinkSettings, Network};
+use std::io::ErrorKind;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// A node that outlives its agents: engine, kernel and disk.
@@ -233,6 +237,58 @@ async fn a_start_that_fails_is_tried_again() {
     agent.tell(document(1, tasks("h1"))).await;
     agent.converged(1).await;
     assert_eq!(node.engine.running().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removal_that_is_refused_is_tried_again_after_growing_pauses() {
+    let node = Node::new();
+    let mut agent = node.agent();
+    agent.tell(document(1, vec![spec("a", "h1")])).await;
+    agent.converged(1).await;
+    node.engine.fail_removals(100);
+    agent.tell(document(2, vec![])).await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    // At least 45 s between attempts after the first seven.
+    assert!((2..=25).contains(&node.engine.removals()), "{} removals", node.engine.removals());
+    node.engine.fail_removals(0);
+    agent.converged(2).await;
+    assert!(node.engine.running().is_empty());
+}
+
+#[test]
+fn a_pause_ends_when_something_else_is_wanted() {
+    let disk = tempfile::tempdir().unwrap();
+    let mut state = NodeState::new(History::open(disk.path()).0);
+    let now = Instant::now();
+    state.take(document(1, vec![spec("a", "h1")]));
+    let refused = EngineError::Unreachable { socket: "fake".to_owned(), reason: "away".to_owned() };
+    state.absorb(Done::Removed(found("a", "h0", FoundState::Running), Err(refused)), now);
+    state.take(document(2, vec![spec("a", "h1"), spec("b", "h1")]));
+    assert!(state.next_pause(now).is_some());
+    state.take(document(3, vec![spec("a", "h2")]));
+    assert_eq!(state.next_pause(now), None);
+}
+
+#[test]
+fn a_document_that_could_not_be_saved_is_saved_at_the_next_look() {
+    let disk = tempfile::tempdir().unwrap();
+    let mut state = NodeState::new(History::open(disk.path()).0);
+    let saves = |state: &mut NodeState| {
+        let todo = state.next_actions(Instant::now());
+        todo.iter().any(|todo| matches!(todo, Todo::Save(_)))
+    };
+    let full = || StateError::Write { path: "desired.json".into(), source: ErrorKind::StorageFull.into() };
+    let document = document(1, vec![]);
+    let version = document.version();
+    state.take(document);
+    assert!(saves(&mut state));
+    state.absorb(Done::Saved(version, Err(full())), Instant::now());
+    assert!(!saves(&mut state) && state.observed().problems.len() == 1);
+    state.look_again();
+    assert!(saves(&mut state));
+    state.absorb(Done::Saved(version, Ok(())), Instant::now());
+    state.look_again();
+    assert!(!saves(&mut state) && state.observed().problems.is_empty());
 }
 
 #[tokio::test(start_paused = true)]

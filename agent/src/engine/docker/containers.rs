@@ -4,7 +4,7 @@ use super::{Docker, EngineError, FoundContainer, Request, has_status, pull_refer
 use crate::engine::{FoundState, TaskKey, label};
 use bollard::models::{
     ContainerCreateBody, ContainerSummary, ContainerSummaryStateEnum, EndpointIpamConfig, EndpointSettings,
-    HostConfig, NetworkingConfig, RestartPolicy, RestartPolicyNameEnum,
+    HostConfig, HostConfigLogConfig, NetworkingConfig, RestartPolicy, RestartPolicyNameEnum,
 };
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, ListContainersOptionsBuilder, RemoveContainerOptionsBuilder,
@@ -110,7 +110,17 @@ fn limits(spec: &ContainerSpec, bridge: &str) -> HostConfig {
             name: Some(RestartPolicyNameEnum::NO),
             maximum_retry_count: None,
         }),
+        log_config: Some(log_files()),
         ..Default::default()
+    }
+}
+
+/// Bounded, so that a task that talks all the time cannot fill the node's disk: 30 MB for each.
+fn log_files() -> HostConfigLogConfig {
+    let options = [("max-size", "10m"), ("max-file", "3")];
+    HostConfigLogConfig {
+        typ: Some("json-file".to_owned()),
+        config: Some(options.map(|(name, value)| (name.to_owned(), value.to_owned())).into()),
     }
 }
 

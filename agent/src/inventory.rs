@@ -101,6 +101,7 @@ impl Gatherer {
             core_speed: self.speed.core_speed(),
             memory: capacity.memory,
             disk: disk::read(self.node.disk(engine))?.capacity,
+            class: String::new(),
             labels: self.node.config.labels.clone(),
             capabilities,
             store: engine.store,

@@ -218,6 +218,7 @@ fn inventory(cores: u32) -> Inventory {
         core_speed: 1.0,
         memory: Bytes(1 << 30),
         disk: Bytes(1 << 30),
+        class: String::new(),
         labels: BTreeMap::new(),
         capabilities: Capabilities::default(),
         store: ImageStore::Graphdriver,

@@ -26,7 +26,7 @@ impl Status {
 }
 
 /// Load, at least every 10 s.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     pub schema: u32,
     /// Measured use of the node's CPU, in thousandths of a core.
@@ -36,6 +36,26 @@ pub struct Report {
     /// Measured flow rates, from the class counters at the flow's first node.
     #[serde(default)]
     pub flows: Vec<FlowRate>,
+    /// Measured use of each running container of ours.
+    #[serde(default)]
+    pub tasks: Vec<TaskUse>,
+    /// The hottest sensor, in thousandths of a degree Celsius, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature_millicelsius: Option<i32>,
+}
+
+/// One running container, over the reporting period.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskUse {
+    pub job: JobName,
+    pub task: TaskName,
+    /// Processor time used, in thousandths of a core.
+    pub cpu: MilliCores,
+    /// Now.
+    pub memory: Bytes,
+    /// What its own interface received and sent, as that interface counts.
+    pub received: BitRate,
+    pub sent: BitRate,
 }
 
 /// One shaped flow, as its class counted it since the report before.
@@ -55,6 +75,9 @@ pub struct Inventory {
     pub cluster: ClusterId,
     /// `x86_64`, `aarch64`.
     pub architecture: String,
+    /// Machines of one class compute alike: model, processor and number of cores, as one word.
+    #[serde(default)]
+    pub class: String,
     /// CPU that containers may use.
     pub cpu: MilliCores,
     /// Reference-core seconds that one core does in a second, from the reference run.

@@ -19,8 +19,45 @@ pub struct JobView {
     pub reason: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prediction: Option<PredictionView>,
+    /// Beside the prediction, once the job has run for a while.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<MeasuredView>,
+    /// How often it was planned anew while it ran, for a shortfall or a changed link or node.
+    #[serde(default)]
+    pub replans: u32,
     pub tasks: Vec<TaskView>,
     pub flows: Vec<FlowView>,
+}
+
+/// The throughput that a job reaches.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredView {
+    pub items_per_s_measured: f64,
+    /// Seconds over which it was measured.
+    pub window_s: f64,
+    /// `flows`: the class counters of its flows; `containers`: what its containers received.
+    pub origin: String,
+}
+
+/// One thing that happened, as `GET /v1/events` lists it, newest last.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EventView {
+    /// Rises by one an event while the controller lives.
+    pub number: u64,
+    /// Milliseconds since 1970.
+    pub at_ms: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobName>,
+    /// `replan`, `shortfall`, `measure`, ...
+    pub kind: String,
+    /// For people: what, why, and the figures.
+    pub text: String,
+}
+
+/// `GET /v1/events`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EventList {
+    pub events: Vec<EventView>,
 }
 
 /// Where a job is in its life.
@@ -73,6 +110,11 @@ pub struct TaskView {
     #[serde(default)]
     pub detail: String,
     pub restarts: u32,
+    /// The limits that the container gets; 0 where it has none.
+    #[serde(default)]
+    pub cpu_millicores: u32,
+    #[serde(default)]
+    pub memory_bytes: u64,
     /// Bytes that the pull for this task was predicted to fetch from the registry: layers and
     /// configuration, counted at the first task of a node that needs them.
     pub bytes_predicted: u64,

@@ -56,6 +56,8 @@ pub(super) async fn reports(node: Node, up: mpsc::Sender<Up>) {
             memory_used: load.memory,
             disk_used: disk::read(node.disk(&engine)).map(|disk| disk.used).unwrap_or_default(),
             flows: timeout(ANSWER_MAX, flows.rates(&node.network)).await.unwrap_or_default(),
+            tasks: Vec::new(),
+            temperature_millicelsius: None,
         };
         if up.send(Up::Report(report)).await.is_err() {
             return;

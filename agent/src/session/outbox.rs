@@ -184,7 +184,7 @@ mod tests {
 
     fn report() -> Up {
         let (cpu_used, memory_used, disk_used) = (MilliCores(1), Bytes(2), Bytes(3));
-        Up::Report(Report { schema: SCHEMA, cpu_used, memory_used, disk_used, flows: Vec::new() })
+        Up::Report(Report { schema: SCHEMA, cpu_used, memory_used, disk_used, ..Report::default() })
     }
 
     fn links() -> Up {

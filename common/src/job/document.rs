@@ -210,6 +210,7 @@ fn tasks(drafts: BTreeMap<TaskName, Draft>) -> Option<BTreeMap<TaskName, Task>> 
             outputs: outputs.collect::<Option<_>>()?,
             inputs: inputs.get(&name).cloned().unwrap_or_default(),
             constraints: draft.constraints,
+            measure: None,
         };
         Some((name, task))
     };

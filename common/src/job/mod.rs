@@ -80,15 +80,32 @@ pub struct Task {
     /// All have to hold of a task's node.
     #[serde(default)]
     pub constraints: Vec<Constraint>,
+    /// None: the profiler leaves the task out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measure: Option<Measure>,
 }
 
 /// Requests, which are limits too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resources {
     pub cpu: MilliCores,
     pub memory: Bytes,
     #[serde(default)]
     pub storage: Bytes,
+    /// The document names no CPU: `cpu` is a floor, and the planner may give more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cpu_sized: bool,
+    /// The document names no memory: a measured peak may take the place of `memory`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub memory_sized: bool,
+}
+
+/// How the profiler runs a task: this command instead of the task's, for so many items, ending by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Measure {
+    pub command: Vec<String>,
+    /// Items that one run of the command computes; also in its environment as `EDGELOOM_ITEMS`.
+    pub items: u32,
 }
 
 /// `node.name == x`, `node.labels.gpu != true`.

@@ -102,7 +102,13 @@ fn variable_name(key: &str, place: &Place, problems: &mut Problems) -> bool {
 }
 
 fn default_resources() -> Resources {
-    Resources { cpu: CPU_DEFAULT, memory: MEMORY_DEFAULT, storage: Bytes(0) }
+    Resources {
+        cpu: CPU_DEFAULT,
+        memory: MEMORY_DEFAULT,
+        storage: Bytes(0),
+        cpu_sized: true,
+        memory_sized: true,
+    }
 }
 
 fn resources(node: &Node, place: &Place, problems: &mut Problems) -> Option<Resources> {
@@ -111,6 +117,7 @@ fn resources(node: &Node, place: &Place, problems: &mut Problems) -> Option<Reso
     if let Some((node, place)) = fields.optional("cpu") {
         let remedy = "write cores, for instance `500m` or `0.5`";
         read.cpu = fields::parsed(node, &place, remedy, problems)?;
+        read.cpu_sized = false;
         if read.cpu < CPU_MIN {
             problems.add(&place, format!("{} is below the least limit, {CPU_MIN}", read.cpu), remedy);
         }
@@ -118,6 +125,7 @@ fn resources(node: &Node, place: &Place, problems: &mut Problems) -> Option<Reso
     if let Some((node, place)) = fields.optional("memory") {
         let remedy = "write bytes with a unit, for instance `256MiB`";
         read.memory = fields::parsed(node, &place, remedy, problems)?;
+        read.memory_sized = false;
         if read.memory < MEMORY_MIN {
             problems.add(&place, format!("{} is below the least limit, 6MiB", read.memory), remedy);
         }

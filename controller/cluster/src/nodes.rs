@@ -156,6 +156,7 @@ impl Nodes {
             .map(|(id, record, inventory)| Node {
                 id: id.clone(),
                 ready: record.ready(),
+                class: inventory.class.clone(),
                 labels: inventory.labels.clone(),
                 cpu: inventory.cpu,
                 core_speed: inventory.core_speed,

@@ -13,7 +13,7 @@ use edgeloom_common::ids::{JobName, NodeId, TaskName};
 use edgeloom_common::topics::DOCUMENT_MAX;
 use edgeloom_common::units::TCP_GOODPUT;
 use edgeloom_sched::plan::{Decision, Unplaced};
-use edgeloom_sched::snapshot::{Running, Snapshot, Waiting};
+use edgeloom_sched::snapshot::{Change, Policy, Profiles, Running, Snapshot, Waiting};
 use edgeloom_sched::{Profile, check, decide};
 use std::collections::BTreeMap;
 
@@ -80,6 +80,7 @@ impl Planner<'_> {
             seed: self.model.generation,
             goodput: TCP_GOODPUT,
             link_share: LINK_SHARE,
+            policy: Policy::default(),
             nodes: self.nodes.schedulable(),
             links: self.nodes.links(),
             running: self.running(),
@@ -89,6 +90,7 @@ impl Planner<'_> {
                     job: record.job.clone(),
                     since_ms: record.since_ms,
                     missing_bytes: pulls.missing(&record.images),
+                    profiles: Profiles::new(),
                 })
                 .collect(),
         }
@@ -98,7 +100,14 @@ impl Planner<'_> {
     fn running(&self) -> Vec<Running> {
         let holding = self.model.jobs.values().filter(|record| record.phase != Phase::Waiting);
         holding
-            .filter_map(|record| Some(Running { job: record.job.clone(), plan: record.plan.clone()? }))
+            .filter_map(|record| {
+                Some(Running {
+                    job: record.job.clone(),
+                    plan: record.plan.clone()?,
+                    profiles: Profiles::new(),
+                    change: Change::Rates,
+                })
+            })
             .collect()
     }
 

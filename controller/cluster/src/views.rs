@@ -41,6 +41,8 @@ pub(crate) fn job(model: &Model, nodes: &Nodes, record: &JobRecord) -> JobView {
             bound: plan.prediction.bound,
             bound_by: plan.prediction.bound_by.clone(),
         }),
+        measured: None,
+        replans: 0,
         flows: flows.collect(),
         tasks,
     }
@@ -73,6 +75,8 @@ fn tasks(nodes: &Nodes, record: &JobRecord, plan: &JobPlan) -> Vec<TaskView> {
             phase: container.map_or("planned", |it| phase(it.phase)).to_owned(),
             detail: container.map(|it| it.detail.clone()).unwrap_or_default(),
             restarts: container.map_or(0, |it| it.restarts),
+            cpu_millicores: 0,
+            memory_bytes: 0,
             bytes_predicted: predicted.copied().unwrap_or(0),
             bytes_fetched: fetched,
         });

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use crate::job_graph::JobGraph;
 use crate::ledger::{Held, HeldJobs};
 use crate::plan::{Decision, JobPlan};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Change, Snapshot};
 use crate::world::World;
 
 /// A broken rule, with the object and what is wrong with it.
@@ -46,17 +46,22 @@ pub fn check(decision: &Decision, snapshot: &Snapshot) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut held: HeldJobs<'_> = HeldJobs::new();
     for running in &snapshot.running {
-        held.insert(running.job.name.clone(), Held { job: &running.job, plan: running.plan.clone() });
+        held.insert(running.job.name.clone(), Held::of(running));
     }
     let known: BTreeMap<_, _> = snapshot
         .running
         .iter()
-        .map(|running| (&running.job.name, &running.job))
-        .chain(snapshot.waiting.iter().map(|waiting| (&waiting.job.name, &waiting.job)))
+        .map(|running| (&running.job.name, (&running.job, &running.profiles, running.change)))
+        .chain(
+            snapshot
+                .waiting
+                .iter()
+                .map(|waiting| (&waiting.job.name, (&waiting.job, &waiting.profiles, Change::Placement))),
+        )
         .collect();
     let mut seen: Vec<&JobPlan> = Vec::new();
     for plan in &decision.plans {
-        let Some(job) = known.get(&plan.job) else {
+        let Some((job, profiles, change)) = known.get(&plan.job).copied() else {
             violations.push(Violation::Job { job: plan.job.clone(), text: "neither waits nor runs" });
             continue;
         };
@@ -64,8 +69,8 @@ pub fn check(decision: &Decision, snapshot: &Snapshot) -> Vec<Violation> {
             violations.push(Violation::Job { job: plan.job.clone(), text: "has more than one plan" });
         }
         seen.push(plan);
-        violations.extend(job::check(&world, &JobGraph::of(job), plan));
-        held.insert(plan.job.clone(), Held { job, plan: plan.clone() });
+        violations.extend(job::check(&world, &JobGraph::of(&world, job, profiles), plan));
+        held.insert(plan.job.clone(), Held { job, plan: plan.clone(), profiles, change });
     }
     violations.extend(sums::nodes_hold(&world, &held, &seen));
     violations.extend(sums::links_hold(&world, &held, &seen));

@@ -9,19 +9,32 @@ use edgeloom_common::units::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::filter::Amount;
+use crate::plan::Share;
+use crate::snapshot::{Node, Profiles, TaskProfile};
+use crate::world::World;
 
 /// A task or the source.
 #[derive(Debug, Clone)]
 pub(crate) struct Vertex<'a> {
     pub(crate) name: TaskName,
     pub(crate) need: Amount,
-    /// Reference-core seconds an item, `C_i`; 0 where unknown.
-    pub(crate) work_s: f64,
+    /// Reference-core seconds an item on each node, `C_i`; 0 where unknown.
+    pub(crate) work_s: Vec<f64>,
+    /// Items a second on each node under the requested limits, as profiled; infinite where it was not.
+    pub(crate) pace: Vec<f64>,
     /// Cores that the container may use at most; infinite where none are requested.
     pub(crate) cores: f64,
     pub(crate) constraints: &'a [Constraint],
     /// True where a container runs.
     pub(crate) runs: bool,
+}
+
+impl Vertex<'_> {
+    /// What it takes of a node with such limits.
+    pub(crate) fn sized(&self, share: Share) -> Amount {
+        let (cpu, memory) = (i64::from(share.cpu.0), i64::try_from(share.memory.0).unwrap_or(i64::MAX));
+        Amount { cpu, memory, storage: self.need.storage }
+    }
 }
 
 /// Data that passes from one vertex to another.
@@ -42,9 +55,10 @@ pub(crate) struct JobGraph<'a> {
 
 impl<'a> JobGraph<'a> {
     /// Orders the tasks so that each comes after its inputs; names break ties.
-    pub(crate) fn of(job: &'a Job) -> Self {
-        let mut vertices: Vec<Vertex<'a>> = source_vertex(job).into_iter().collect();
-        vertices.extend(topological(job).into_iter().map(|name| task_vertex(job, name)));
+    pub(crate) fn of(world: &World<'_>, job: &'a Job, profiles: &Profiles) -> Self {
+        let mut vertices: Vec<Vertex<'a>> = source_vertex(job, world.nodes.len()).into_iter().collect();
+        let task = |name| task_vertex(world, job, (name, profiles.get(name)));
+        vertices.extend(topological(job).into_iter().map(task));
         let index: BTreeMap<&TaskName, usize> =
             vertices.iter().enumerate().map(|(i, vertex)| (&vertex.name, i)).collect();
         let edges = job.edges().filter_map(|(from, to, volume)| {
@@ -66,26 +80,37 @@ impl<'a> JobGraph<'a> {
     }
 }
 
-fn source_vertex(job: &Job) -> Option<Vertex<'_>> {
+fn source_vertex(job: &Job, nodes: usize) -> Option<Vertex<'_>> {
     let source = job.source.as_ref()?;
     let container = source.container.as_ref();
     Some(Vertex {
         name: TaskName::source(),
         need: container.map(|program| Amount::from(&program.resources)).unwrap_or_default(),
-        work_s: 0.0,
+        work_s: vec![0.0; nodes],
+        pace: vec![f64::INFINITY; nodes],
         cores: f64::INFINITY,
         constraints: &[],
         runs: container.is_some(),
     })
 }
 
-fn task_vertex<'a>(job: &'a Job, name: &'a TaskName) -> Vertex<'a> {
+fn task_vertex<'a>(
+    world: &World<'_>,
+    job: &'a Job,
+    (name, profiles): (&'a TaskName, Option<&BTreeMap<String, TaskProfile>>),
+) -> Vertex<'a> {
     let task = &job.tasks[name];
     let cpu = task.program.resources.cpu.0;
+    let declared = task.work.map_or(0.0, edgeloom_common::units::Work::as_secs_f64);
+    let profile = |node: &&Node| profiles.and_then(|by_class| by_class.get(&node.class));
+    let pace = |node: &&Node| {
+        profile(node).map_or(f64::INFINITY, |found| node.core_speed / found.core_speed / found.wall_s)
+    };
     Vertex {
         name: name.clone(),
         need: Amount::from(&task.program.resources),
-        work_s: task.work.map_or(0.0, edgeloom_common::units::Work::as_secs_f64),
+        work_s: world.nodes.iter().map(|node| profile(node).map_or(declared, |found| found.work_s)).collect(),
+        pace: world.nodes.iter().map(pace).collect(),
         cores: if cpu == 0 { f64::INFINITY } else { f64::from(cpu) / 1000.0 },
         constraints: &task.constraints,
         runs: true,

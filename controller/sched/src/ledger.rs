@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use crate::filter::Amount;
 use crate::job_graph::JobGraph;
 use crate::plan::JobPlan;
+use crate::snapshot::{Change, Profiles, Running};
 use crate::world::World;
 
 /// A job that holds resources, with the plan that says which.
@@ -16,6 +17,21 @@ use crate::world::World;
 pub(crate) struct Held<'a> {
     pub(crate) job: &'a Job,
     pub(crate) plan: JobPlan,
+    pub(crate) profiles: &'a Profiles,
+    #[expect(dead_code, reason = "read once running jobs may move")]
+    pub(crate) change: Change,
+}
+
+impl<'a> Held<'a> {
+    /// A running job as the snapshot has it.
+    pub(crate) fn of(running: &'a Running) -> Self {
+        Self {
+            job: &running.job,
+            plan: running.plan.clone(),
+            profiles: &running.profiles,
+            change: running.change,
+        }
+    }
 }
 
 /// Sums over held jobs.
@@ -47,11 +63,12 @@ impl Ledger {
     }
 
     fn take(&mut self, world: &World<'_>, held: &Held<'_>) {
-        for vertex in JobGraph::of(held.job).vertices {
+        for vertex in JobGraph::of(world, held.job, held.profiles).vertices {
             let node = held.plan.placement.get(&vertex.name).and_then(|node| world.index(node));
             let Some(node) = node else { continue };
-            self.free[node] -= vertex.need;
-            self.busy[node] += vertex.work_s * held.plan.prediction.items_per_s;
+            self.free[node] -=
+                held.plan.shares.get(&vertex.name).map_or(vertex.need, |share| vertex.sized(*share));
+            self.busy[node] += vertex.work_s[node] * held.plan.prediction.items_per_s;
             self.containers[node] += u32::from(vertex.runs);
         }
         for flow in &held.plan.flows {

@@ -1,7 +1,7 @@
 //! What a decision may say: all profiles speak the same plan.
 
 use edgeloom_common::ids::{FlowId, JobName, NodeId, TaskName};
-use edgeloom_common::units::{BitRate, Bytes};
+use edgeloom_common::units::{BitRate, Bytes, MilliCores};
 use edgeloom_common::view::Bound;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -22,11 +22,22 @@ pub struct JobPlan {
     pub profile: String,
     /// Every task, and `source` (on its own node) where the job has one.
     pub placement: BTreeMap<TaskName, NodeId>,
+    /// Limits of containers where they are other than what the job requests.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub shares: BTreeMap<TaskName, Share>,
     /// One for each edge whose ends are on different nodes.
     pub flows: Vec<FlowPlan>,
     pub prediction: Prediction,
     /// Why, in words, for `explain`: one line a step, nodes refused with their reasons.
     pub reasons: Vec<String>,
+}
+
+/// What one container may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// Zero: no limit.
+    pub cpu: MilliCores,
+    pub memory: Bytes,
 }
 
 /// Route and rate of one flow.

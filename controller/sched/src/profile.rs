@@ -10,7 +10,7 @@ use crate::explain::unplaced;
 use crate::job_graph::JobGraph;
 use crate::ledger::{Held, HeldJobs, Ledger};
 use crate::plan::{Decision, JobPlan};
-use crate::snapshot::{Node, Snapshot, Waiting};
+use crate::snapshot::{Change, Node, Snapshot, Waiting};
 use crate::streaming::{Case, Outcome, Strategy, Stuck, decide_one, rebalance};
 use crate::world::World;
 
@@ -55,7 +55,7 @@ pub fn decide(default: Profile, snapshot: &Snapshot) -> Decision {
     let world = World::of(snapshot);
     let mut held: HeldJobs<'_> = HeldJobs::new();
     for running in &snapshot.running {
-        held.insert(running.job.name.clone(), Held { job: &running.job, plan: running.plan.clone() });
+        held.insert(running.job.name.clone(), Held::of(running));
     }
     let mut waiting: Vec<&Waiting> = snapshot.waiting.iter().collect();
     waiting.sort_by(|x, y| (x.since_ms, &x.job.name).cmp(&(y.since_ms, &y.job.name)));
@@ -63,11 +63,11 @@ pub fn decide(default: Profile, snapshot: &Snapshot) -> Decision {
     for entry in waiting {
         let profile = entry.job.profile.as_deref().and_then(profile).unwrap_or(default);
         let former = held.remove(&entry.job.name);
-        let graph = JobGraph::of(&entry.job);
+        let graph = JobGraph::of(&world, &entry.job, &entry.profiles);
         let ledger = Ledger::of(&world, held.values());
         let case = Case { world: &world, graph: &graph, ledger: &ledger };
         match decide_waiting(&case, profile, &held, entry) {
-            Ok(outcome) => commit(&mut decision, &mut held, &entry.job, outcome),
+            Ok(outcome) => commit(&mut decision, &mut held, entry, outcome),
             Err(stuck) => {
                 let never = never_fits(snapshot, profile, entry);
                 decision.unplaced.push(unplaced(&case, &stuck, never));
@@ -100,19 +100,16 @@ fn missing_row(case: &Case<'_>, entry: &Waiting, task: &edgeloom_common::ids::Ta
 }
 
 /// Adds the plan and the running jobs it changed; a later plan of a job replaces its earlier one.
-fn commit<'a>(
-    decision: &mut Decision,
-    held: &mut HeldJobs<'a>,
-    job: &'a edgeloom_common::job::Job,
-    outcome: Outcome,
-) {
+fn commit<'a>(decision: &mut Decision, held: &mut HeldJobs<'a>, entry: &'a Waiting, outcome: Outcome) {
     for plan in outcome.changed {
         if let Some(entry) = held.get_mut(&plan.job) {
             entry.plan = plan.clone();
         }
         replace(&mut decision.plans, plan);
     }
-    held.insert(job.name.clone(), Held { job, plan: outcome.plan.clone() });
+    let plan = outcome.plan.clone();
+    let own = Held { job: &entry.job, plan, profiles: &entry.profiles, change: Change::Placement };
+    held.insert(entry.job.name.clone(), own);
     replace(&mut decision.plans, outcome.plan);
 }
 
@@ -132,7 +129,7 @@ fn never_fits(snapshot: &Snapshot, profile: Profile, entry: &Waiting) -> bool {
     let world = World::of(&empty);
     let none = HeldJobs::new();
     let ledger = Ledger::of(&world, none.values());
-    let graph = JobGraph::of(&entry.job);
+    let graph = JobGraph::of(&world, &entry.job, &entry.profiles);
     let case = Case { world: &world, graph: &graph, ledger: &ledger };
     decide_waiting(&case, profile, &none, entry).is_err()
 }

@@ -3,6 +3,7 @@
 use edgeloom_common::ids::{NodeId, TaskName};
 use edgeloom_common::job::Job;
 use edgeloom_common::units::{BitRate, Bytes, MilliCores};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 use crate::plan::JobPlan;
@@ -17,6 +18,7 @@ pub struct Snapshot {
     pub goodput: f64,
     /// Share of each link's capacity that flows may reserve; the rest is for everything else.
     pub link_share: f64,
+    pub policy: Policy,
     pub nodes: Vec<Node>,
     pub links: Vec<Link>,
     /// Committed jobs, with what each was given.
@@ -31,6 +33,8 @@ pub struct Node {
     pub id: NodeId,
     /// False: offline or not yet known well enough; nothing new goes there or through it.
     pub ready: bool,
+    /// Hardware class: what is profiled on one node holds for all of its class.
+    pub class: String,
     pub labels: BTreeMap<String, String>,
     /// Allocatable: total minus reserve.
     pub cpu: MilliCores,
@@ -70,11 +74,58 @@ pub enum Duplex {
     Full,
 }
 
+/// What a change of a running job has to be worth.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Policy {
+    /// Part of its max-min throughput that every job keeps, 0 to 1, before the rest goes where it gives
+    /// the largest sum.
+    pub floor: f64,
+    /// Seconds for which a job makes no items while a task of it moves.
+    pub migration_s: f64,
+    /// Seconds for which a running job is expected to go on: a move has to pay within them.
+    pub horizon_s: f64,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self { floor: 0.5, migration_s: 5.0, horizon_s: 60.0 }
+    }
+}
+
+/// What may change of a running job; each includes those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Change {
+    Nothing,
+    /// Rates of flows and limits of containers.
+    Rates,
+    /// Paths too.
+    Routes,
+    /// Tasks may move.
+    Placement,
+}
+
+/// What was measured of a job's tasks, by task and hardware class.
+pub type Profiles = BTreeMap<TaskName, BTreeMap<String, TaskProfile>>;
+
+/// One task on one hardware class, under its requested limits.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct TaskProfile {
+    /// Reference-core seconds an item: processor time times the core speed it was measured at.
+    pub work_s: f64,
+    /// Seconds an item.
+    pub wall_s: f64,
+    /// Core speed of the node that it was measured on.
+    pub core_speed: f64,
+    pub memory_peak: Bytes,
+}
+
 /// A job that holds resources.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Running {
     pub job: Job,
     pub plan: JobPlan,
+    pub profiles: Profiles,
+    pub change: Change,
 }
 
 /// A job that wants resources.
@@ -85,4 +136,5 @@ pub struct Waiting {
     /// Bytes that each task's image would fetch on each node, where known. The source's container is
     /// listed under `source`.
     pub missing_bytes: BTreeMap<TaskName, BTreeMap<NodeId, Bytes>>,
+    pub profiles: Profiles,
 }

@@ -3,7 +3,7 @@
 mod worlds;
 
 use edgeloom_common::job::{Attribute, Constraint, Job};
-use edgeloom_sched::snapshot::{Duplex, Link, Node, Running, Snapshot};
+use edgeloom_sched::snapshot::{Duplex, Link, Node, Snapshot};
 use edgeloom_sched::{check, decide, profile, profile_names};
 use proptest::prelude::*;
 use worlds::{edge, job, link, node, snapshot, source, task};
@@ -89,7 +89,7 @@ fn committed(world: &Snapshot, decision: &edgeloom_sched::plan::Decision) -> Sna
         let mut all = waiting.chain(world.running.iter().map(|running| &running.job));
         let job = all.find(|job| job.name == plan.job).unwrap().clone();
         after.running.retain(|running| running.job.name != plan.job);
-        after.running.push(Running { job, plan: plan.clone() });
+        after.running.push(worlds::running(job, plan.clone()));
     }
     after.waiting.clear();
     after

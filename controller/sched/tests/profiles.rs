@@ -6,7 +6,7 @@ use edgeloom_common::job::Job;
 use edgeloom_common::units::{BitRate, Bytes};
 use edgeloom_common::view::Bound;
 use edgeloom_sched::plan::Decision;
-use edgeloom_sched::snapshot::{Running, Snapshot};
+use edgeloom_sched::snapshot::Snapshot;
 use edgeloom_sched::{check, decide, profile};
 use worlds::{edge, job, link, node, ring, snapshot, source, task, ten_modules};
 
@@ -40,7 +40,7 @@ fn a_newcomer_on_a_full_link_gets_half_and_the_running_job_is_told() {
     let mut now = pair(vec![remote("first")]);
     let first = sound("edgeloom", &now).plans.remove(0);
     assert_eq!(first.flows[0].rate, BitRate(8 * MB));
-    now.running = vec![Running { job: remote("first"), plan: first }];
+    now.running = vec![worlds::running(remote("first"), first)];
     now.waiting[0].job = remote("second");
     let shared = sound("edgeloom", &now);
     let rates: Vec<_> = shared.plans.iter().map(|plan| (plan.job.as_str(), plan.flows[0].rate.0)).collect();
@@ -55,7 +55,7 @@ fn what_a_departed_job_leaves_goes_to_the_others_once() {
     let mut now = pair(vec![remote("first"), remote("second")]);
     let both = sound("edgeloom", &now);
     now.waiting.clear();
-    now.running = vec![Running { job: remote("second"), plan: both.plans[1].clone() }];
+    now.running = vec![worlds::running(remote("second"), both.plans[1].clone())];
     let raised = sound("edgeloom", &now);
     assert_eq!(raised.plans[0].flows[0].rate, BitRate(8 * MB));
     now.running[0].plan = raised.plans[0].clone();

@@ -27,7 +27,7 @@ fn running() -> (JobState, String) {
 fn report() -> NodeMessage {
     let flows = Vec::new();
     let (cpu_used, memory_used, disk_used) = (MilliCores(7), Bytes(7), Bytes(7));
-    NodeMessage::Report(Report { schema: 1, cpu_used, memory_used, disk_used, flows })
+    NodeMessage::Report(Report { schema: 1, cpu_used, memory_used, disk_used, flows, ..Report::default() })
 }
 
 /// Job `a` runs on all three nodes.

@@ -75,7 +75,12 @@ impl Fit {
 }
 
 /// The first reason against a node, or none.
-pub(crate) fn refusal(node: &Node, free: &Amount, vertex: &Vertex<'_>, fit: Fit) -> Option<String> {
+pub(crate) fn refusal(
+    (index, node): (usize, &Node),
+    free: &Amount,
+    vertex: &Vertex<'_>,
+    fit: Fit,
+) -> Option<String> {
     if !node.ready {
         return Some("node is not ready".to_owned());
     }
@@ -83,7 +88,7 @@ pub(crate) fn refusal(node: &Node, free: &Amount, vertex: &Vertex<'_>, fit: Fit)
     if let Some(constraint) = broken {
         return Some(format!("constraint {} does not hold", written(constraint)));
     }
-    if vertex.work_s > 0.0 && node.speed() <= 0.0 {
+    if vertex.work_s[index] > 0.0 && node.speed() <= 0.0 {
         return Some("speed of the node is 0".to_owned());
     }
     shortage(free, &vertex.need, fit)

@@ -75,7 +75,7 @@ impl Walk<'_> {
     /// `t_exec` of a task on a node, or the predecessor's node from which no path leads there.
     fn exec_s(&mut self, vertex: usize, node: usize) -> Result<f64, usize> {
         let case = self.case;
-        let mut work_s = case.graph.vertices[vertex].work_s;
+        let mut work_s = case.graph.vertices[vertex].work_s[node];
         if self.params.colocated == Colocated::Summed {
             work_s += self.work_s[node];
         }
@@ -104,7 +104,7 @@ impl Walk<'_> {
 
     fn take(&mut self, vertex: usize, node: usize) {
         self.ledger.free[node] -= self.case.graph.vertices[vertex].need;
-        self.work_s[node] += self.case.graph.vertices[vertex].work_s;
+        self.work_s[node] += self.case.graph.vertices[vertex].work_s[node];
         self.nodes.push(node);
     }
 

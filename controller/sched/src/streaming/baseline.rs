@@ -5,7 +5,7 @@
 //! CPU counts only if the job requests any. The source stays where it is.
 
 use super::{Case, Placed, Routed, Stuck};
-use crate::filter::{Amount, Fit};
+use crate::filter::{Amount, Fit, refusal};
 use crate::ledger::Ledger;
 use crate::route::hop_tree;
 
@@ -68,7 +68,7 @@ fn stuck(vertex: usize, refusals: Vec<Option<String>>) -> Stuck {
 fn refuse_whole(case: &Case<'_>, ledger: &Ledger, first: usize, node: usize) -> Option<String> {
     let mut free = ledger.free[node];
     for vertex in &case.graph.vertices[first..] {
-        if let Some(text) = crate::filter::refusal(case.world.nodes[node], &free, vertex, Fit::AtLeast) {
+        if let Some(text) = refusal((node, case.world.nodes[node]), &free, vertex, Fit::AtLeast) {
             return Some(format!("{}: {text}", vertex.name));
         }
         free -= vertex.need;

@@ -45,7 +45,7 @@ impl Elastic<'_> {
 /// The flows of a job that may share; none if it is of another profile or a link or node of it is gone.
 pub(super) fn streams(world: &World<'_>, held: &Held<'_>) -> Option<Vec<Stream>> {
     let plan = &held.plan;
-    let graph = JobGraph::of(held.job);
+    let graph = JobGraph::of(world, held.job, held.profiles);
     if plan.profile != Strategy::Edgeloom.name() || nodes_of(world, &graph, plan).is_none() {
         return None;
     }
@@ -61,7 +61,7 @@ pub(super) fn streams(world: &World<'_>, held: &Held<'_>) -> Option<Vec<Stream>>
 
 /// What source and processors let a running job do.
 pub(super) fn limit(world: &World<'_>, others: &HeldJobs<'_>, held: &Held<'_>) -> f64 {
-    let graph = JobGraph::of(held.job);
+    let graph = JobGraph::of(world, held.job, held.profiles);
     let ledger = without(world, others, held);
     let case = Case { world, graph: &graph, ledger: &ledger };
     let nodes = nodes_of(world, &graph, &held.plan);

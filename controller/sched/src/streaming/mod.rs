@@ -99,7 +99,7 @@ impl Case<'_> {
                 let rest = if known { "" } else { ", which is no node of the cluster" };
                 return Some(format!("the job's source is on {fixed}{rest}"));
             }
-            refusal(self.world.nodes[node], &ledger.free[node], wanted, fit)
+            refusal((node, self.world.nodes[node]), &ledger.free[node], wanted, fit)
         };
         (0..self.world.nodes.len()).map(one).collect()
     }

@@ -5,6 +5,7 @@
 
 use edgeloom_common::ids::FlowId;
 use edgeloom_common::units::{BitRate, Bytes};
+use std::collections::BTreeMap;
 
 use super::allocation::{MissingBytes, allocate};
 use super::baseline::{Ranking, equal_shares, whole_job};
@@ -106,6 +107,7 @@ fn plan(case: &Case<'_>, strategy: Strategy, placed: Placed, mut flows: Vec<Rout
         placement: vertices
             .map(|(vertex, node)| (vertex.name.clone(), case.world.name(*node).clone()))
             .collect(),
+        shares: BTreeMap::new(),
         flows: flows.iter().map(|flow| flow_plan(case, flow)).collect(),
         prediction,
         reasons,

@@ -40,11 +40,13 @@ pub(crate) fn compute_limit(case: &Case<'_>, nodes: &[usize]) -> Limit {
     }
     let mut work = vec![(0.0, 0u32); case.world.nodes.len()];
     for (index, (vertex, node)) in case.graph.vertices.iter().zip(nodes).enumerate() {
-        work[*node].0 += vertex.work_s;
+        let work_s = vertex.work_s[*node];
+        work[*node].0 += work_s;
         work[*node].1 += u32::from(vertex.runs);
-        if vertex.work_s > 0.0 && vertex.cores.is_finite() {
+        limit = limit.or(vertex.pace[*node], Limiter::Task(index));
+        if work_s > 0.0 && vertex.cores.is_finite() {
             let speed = vertex.cores * case.world.nodes[*node].core_speed;
-            limit = limit.or(speed / vertex.work_s, Limiter::Task(index));
+            limit = limit.or(speed / work_s, Limiter::Task(index));
         }
     }
     for (node, (work_s, own)) in work.into_iter().enumerate() {

@@ -161,7 +161,7 @@ impl<'a> Room<'a> {
         if plan.flows == job.held.plan.flows {
             return None;
         }
-        let graph = JobGraph::of(job.held.job);
+        let graph = JobGraph::of(self.world, job.held.job, job.held.profiles);
         let ledger = without(self.world, self.others, job.held);
         let case = Case { world: self.world, graph: &graph, ledger: &ledger };
         let nodes = nodes_of(self.world, &graph, &plan)?;

@@ -4,7 +4,8 @@
 use edgeloom_common::ids::TaskName;
 use edgeloom_common::job::{Job, Program, Resources, Source, Task};
 use edgeloom_common::units::{BitRate, Bytes, MilliCores, Work};
-use edgeloom_sched::snapshot::{Duplex, Link, Node, Snapshot, Waiting};
+use edgeloom_sched::plan::JobPlan;
+use edgeloom_sched::snapshot::{Change, Duplex, Link, Node, Policy, Profiles, Running, Snapshot, Waiting};
 use std::collections::BTreeMap;
 
 /// A ready node that shapes flows.
@@ -12,6 +13,7 @@ pub fn node(name: &str, cpu: u32, core_speed: f64, memory: u64) -> Node {
     Node {
         id: name.parse().unwrap(),
         ready: true,
+        class: String::new(),
         labels: BTreeMap::new(),
         cpu: MilliCores(cpu),
         core_speed,
@@ -35,12 +37,13 @@ pub fn task(cpu: u32, memory: u64, work_ms: u64) -> Task {
             image: "image".to_owned(),
             command: Vec::new(),
             environment: BTreeMap::new(),
-            resources: Resources { cpu: MilliCores(cpu), memory: Bytes(memory), storage: Bytes(0) },
+            resources: Resources { cpu: MilliCores(cpu), memory: Bytes(memory), ..Resources::default() },
         },
         work: (work_ms > 0).then_some(Work(work_ms * 1_000_000)),
         outputs: BTreeMap::new(),
         inputs: Vec::new(),
         constraints: Vec::new(),
+        measure: None,
     }
 }
 
@@ -64,15 +67,25 @@ pub fn source(node: &str, item: u64) -> Source {
     Source { node: node.parse().unwrap(), item: Bytes(item), rate_per_s: None, container: None }
 }
 
+/// A committed job of which anything may change.
+pub fn running(job: Job, plan: JobPlan) -> Running {
+    Running { job, plan, profiles: Profiles::new(), change: Change::Placement }
+}
+
 /// A cluster at rest with these jobs waiting, in this order.
 pub fn snapshot(nodes: Vec<Node>, links: Vec<Link>, jobs: Vec<Job>) -> Snapshot {
-    let waiting =
-        |(at, job): (usize, Job)| Waiting { job, since_ms: at as u64, missing_bytes: BTreeMap::new() };
+    let waiting = |(at, job): (usize, Job)| Waiting {
+        job,
+        since_ms: at as u64,
+        missing_bytes: BTreeMap::new(),
+        profiles: Profiles::new(),
+    };
     Snapshot {
         now_ms: 1000,
         seed: 1,
         goodput: 1.0,
         link_share: 1.0,
+        policy: Policy::default(),
         nodes,
         links,
         running: Vec::new(),

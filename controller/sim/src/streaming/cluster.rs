@@ -45,6 +45,7 @@ fn node(at: usize) -> Node {
     Node {
         id: name(at),
         ready: true,
+        class: cores.to_string(),
         labels: BTreeMap::new(),
         cpu: MilliCores(cores * 1000),
         core_speed: speed / f64::from(cores),

@@ -5,7 +5,7 @@
 
 use edgeloom_common::ids::JobName;
 use edgeloom_sched::plan::JobPlan;
-use edgeloom_sched::snapshot::{Link, Node, Running, Snapshot, Waiting};
+use edgeloom_sched::snapshot::{Change, Link, Node, Policy, Profiles, Running, Snapshot, Waiting};
 use edgeloom_sched::{Profile, check, decide};
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -140,17 +140,21 @@ impl World {
         let running = |(index, placed): (&usize, &Placed)| Running {
             job: self.all[*index].job.clone(),
             plan: placed.plan.clone(),
+            profiles: Profiles::new(),
+            change: Change::Placement,
         };
         let waiting = |index: &usize| Waiting {
             job: self.all[*index].job.clone(),
             since_ms: milliseconds(self.all[*index].at_s),
             missing_bytes: BTreeMap::new(),
+            profiles: Profiles::new(),
         };
         Snapshot {
             now_ms: milliseconds(self.now_s),
             seed: self.seed,
             goodput: 1.0,
             link_share: 1.0,
+            policy: Policy::default(),
             nodes: self.nodes.clone(),
             links: self.links.clone(),
             running: self.running.iter().map(running).collect(),

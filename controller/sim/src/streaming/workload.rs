@@ -5,7 +5,7 @@
 
 use edgeloom_common::ids::TaskName;
 use edgeloom_common::job::{Job, Program, Resources, Source, Task};
-use edgeloom_common::units::{Bytes, MilliCores, Work};
+use edgeloom_common::units::{Bytes, Work};
 use std::collections::BTreeMap;
 
 use super::{Settings, cluster};
@@ -79,7 +79,7 @@ fn bytes(bits: f64) -> Bytes {
 /// Without a CPU request: in the paper memory is the resource, and tasks of a node share its processor.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "work is positive and small")]
 fn task(work: f64, memory: u64) -> Task {
-    let resources = Resources { cpu: MilliCores(0), memory: Bytes(memory), storage: Bytes(0) };
+    let resources = Resources { cpu_sized: true, memory: Bytes(memory), ..Resources::default() };
     Task {
         program: Program {
             image: "module".to_owned(),
@@ -91,5 +91,6 @@ fn task(work: f64, memory: u64) -> Task {
         outputs: BTreeMap::new(),
         inputs: Vec::new(),
         constraints: Vec::new(),
+        measure: None,
     }
 }

@@ -26,6 +26,7 @@ fn inventory() -> Inventory {
         core_speed: 1.0,
         memory: Bytes(1 << 30),
         disk: Bytes(1 << 34),
+        class: String::new(),
         labels: BTreeMap::new(),
         capabilities: Capabilities { htb: true, nft_maps: true, ip_forward: true, ..Capabilities::default() },
         store: ImageStore::Graphdriver,

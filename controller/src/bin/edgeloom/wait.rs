@@ -85,12 +85,24 @@ mod tests {
             phase: phase.to_owned(),
             detail: String::new(),
             restarts: 0,
+            cpu_millicores: 0,
+            memory_bytes: 0,
             bytes_predicted: 2_000_000,
             bytes_fetched: 1_000_000,
         };
         let (name, state) = ("j".parse().unwrap(), JobState::Starting);
         let (profile, reason) = ("edgeloom".to_owned(), String::new());
-        JobView { name, state, profile, reason, prediction: None, tasks: vec![task], flows: vec![] }
+        JobView {
+            name,
+            state,
+            profile,
+            reason,
+            prediction: None,
+            measured: None,
+            replans: 0,
+            tasks: vec![task],
+            flows: vec![],
+        }
     }
 
     #[test]

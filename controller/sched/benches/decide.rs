@@ -1,9 +1,9 @@
-//! How long decisions take: a ten-task job on clusters of 4, 30 and 70 nodes, and JRBA's search alone.
+//! How long decisions take: a ten-task job on clusters of 4, 30 and 70 nodes, and JRBA's solvers alone.
 
 #[path = "../tests/worlds/mod.rs"]
 mod worlds;
 
-use edgeloom_sched::{JrbaSize, decide, jrba_congestion, profile};
+use edgeloom_sched::{JrbaProblem, JrbaSize, decide, profile};
 use worlds::{ring, snapshot, ten_modules};
 
 fn main() {
@@ -27,8 +27,19 @@ fn one_job(bencher: divan::Bencher<'_, '_>, name: &str, size: usize) {
     bencher.bench(|| decide(profile, &world));
 }
 
-/// Routing and lower bound of 500 flows over 70 nodes.
-#[divan::bench]
-fn jrba_70_nodes_500_flows() -> (f64, f64) {
-    jrba_congestion(JrbaSize { nodes: 70, flows: 500, seed: 1 })
+/// Nodes and flows of JRBA's problems.
+const SIZES: [(usize, usize); 2] = [(70, 500), (1000, 5000)];
+
+/// The relaxation with its certificate.
+#[divan::bench(args = SIZES, sample_count = 20)]
+fn jrba_relaxation(bencher: divan::Bencher<'_, '_>, (nodes, flows): (usize, usize)) {
+    let problem = JrbaProblem::random(JrbaSize { nodes, flows, seed: 1 });
+    bencher.bench(|| problem.relax());
+}
+
+/// Relaxation, rounding and single paths.
+#[divan::bench(args = SIZES, sample_count = 20)]
+fn jrba_single_paths(bencher: divan::Bencher<'_, '_>, (nodes, flows): (usize, usize)) {
+    let problem = JrbaProblem::random(JrbaSize { nodes, flows, seed: 1 });
+    bencher.bench(|| problem.solve());
 }

@@ -4,20 +4,23 @@
 //! This is JRBA's problem: with `TH` the largest load over capacity, each demand gets `volume / TH`. The
 //! search lets one demand after another take its best path under the potential `sum (load/capacity)^k`,
 //! which falls with every move; `k` grows, so that the sum becomes the largest term. Dijkstra's lengths
-//! are the exact rise of the potential. The relaxation sends small shares of each demand the same way.
+//! are the exact rise of the potential. `relax` says how far from the best the result can be.
 
-use std::collections::BTreeMap;
+use super::shortest::ShortestPaths;
+use crate::route::Graph;
 
-use crate::route::{Arc, Graph, tree};
-
-/// Exponents of the potential, one pass each.
-const EXPONENTS: [f64; 10] = [4.0, 8.0, 16.0, 16.0, 32.0, 32.0, 64.0, 64.0, 128.0, 128.0];
-/// Shares in which the relaxation sends each demand.
-const SHARES: usize = 40;
-/// Exponent of the relaxation's potential.
-const RELAXED_EXPONENT: f64 = 8.0;
+/// Exponents of the potential as powers of two, one pass each.
+const DOUBLINGS: [u32; 6] = [2, 3, 4, 5, 6, 7];
+/// Doublings of the exponent while demands are added one by one.
+const GREEDY_DOUBLINGS: u32 = 2;
 /// Added to each relative length, so that idle arcs are not free and ways stay short.
 const HOP: f64 = 1e-9;
+/// The largest relative load that the potential tells apart: its 128th power is still a number.
+const MOST: f64 = 1e2;
+/// See [`Potential::hot`].
+const COUNTS: f64 = 3.0;
+/// Where in `DOUBLINGS` a good start begins.
+const SHARP: usize = 2;
 
 /// Something to be sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,101 +52,134 @@ impl Network<'_> {
         let used = loads.iter().zip(self.capacity).filter(|(load, _)| **load > 0.0);
         used.map(|(load, capacity)| load / capacity).fold(0.0, f64::max)
     }
-
-    /// The path of least rise of the potential for one more demand.
-    fn best(&self, demand: &Demand, loads: &[f64], potential: Potential) -> Option<Vec<usize>> {
-        let length = |arc: &Arc| {
-            let capacity = self.capacity[arc.pool];
-            if capacity <= 0.0 {
-                return f64::INFINITY;
-            }
-            potential.rise(loads[arc.pool] / capacity, demand.volume / capacity) + HOP
-        };
-        tree(self.graph, demand.from, length).path(self.graph, demand.to)
-    }
 }
 
-/// `(x / scale)^k`, kept in range by the scale.
+/// `(x / scale)^(2^doublings)`, kept in range by the scale.
 #[derive(Debug, Clone, Copy)]
 struct Potential {
     scale: f64,
-    exponent: f64,
+    doublings: u32,
 }
 
 impl Potential {
     fn rise(self, before: f64, more: f64) -> f64 {
-        let after = ((before + more) / self.scale).min(1e3);
-        after.powf(self.exponent).min(1e200) - (before / self.scale).powf(self.exponent)
+        self.power((before + more) / self.scale) - self.power(before / self.scale)
+    }
+
+    /// The relative load below which a pool adds less than about `e^-COUNTS` of the fullest one's part.
+    fn hot(self) -> f64 {
+        1.0 - COUNTS / f64::from(1_u32 << self.doublings)
+    }
+
+    fn power(self, relative: f64) -> f64 {
+        let mut power = relative.min(MOST);
+        for _ in 0..self.doublings {
+            power *= power;
+        }
+        power
+    }
+}
+
+/// The loads that a routing under construction puts on the pools.
+struct Routing<'a> {
+    network: Network<'a>,
+    loads: Vec<f64>,
+    search: ShortestPaths<'a>,
+}
+
+impl<'a> Routing<'a> {
+    fn of(network: Network<'a>, loads: Vec<f64>) -> Self {
+        Self { network, loads, search: ShortestPaths::new(network) }
+    }
+
+    /// The path of least rise of the potential for one more demand.
+    fn best(&mut self, demand: &Demand, potential: Potential) -> Option<Vec<usize>> {
+        let length = |pool: usize| {
+            let capacity = self.network.capacity[pool];
+            potential.rise(self.loads[pool] / capacity, demand.volume / capacity) + HOP
+        };
+        self.search.run(demand.from, std::iter::once(demand.to), length);
+        self.search.path(demand.to)
+    }
+
+    fn add(&mut self, path: &[usize], volume: f64) {
+        self.network.graph.pools(path).for_each(|pool| self.loads[pool] += volume);
+    }
+
+    /// Moves a demand to its best path if it is on a pool whose load counts in the potential.
+    fn reroute(&mut self, demand: &Demand, path: &mut Vec<usize>, potential: Potential) {
+        if self.fullest(path) < potential.scale * potential.hot() {
+            return;
+        }
+        self.add(path, -demand.volume);
+        if let Some(better) = self.best(demand, potential) {
+            *path = better;
+        }
+        self.add(path, demand.volume);
+    }
+
+    /// Load over capacity of the fullest pool of a path.
+    fn fullest(&self, path: &[usize]) -> f64 {
+        let relative =
+            self.network.graph.pools(path).map(|pool| self.loads[pool] / self.network.capacity[pool]);
+        relative.fold(0.0, f64::max)
     }
 }
 
 /// A start: each demand, the largest first, on the path of least rise. None if one has no path at all.
 pub(crate) fn greedy(network: Network<'_>, demands: &[Demand]) -> Option<Vec<Vec<usize>>> {
     let mut paths = vec![Vec::new(); demands.len()];
-    let mut loads = vec![0.0; network.capacity.len()];
+    let mut routing = Routing::of(network, vec![0.0; network.capacity.len()]);
+    let mut scale: f64 = 0.0;
     for index in largest_first(demands) {
         let demand = &demands[index];
-        let scale = network.congestion(&loads).max(f64::MIN_POSITIVE);
-        let scale = if scale > f64::MIN_POSITIVE { scale } else { first_scale(network, demand) };
-        let path = network.best(demand, &loads, Potential { scale, exponent: 4.0 })?;
-        network.graph.pools(&path).for_each(|pool| loads[pool] += demand.volume);
+        if scale <= 0.0 {
+            scale = first_scale(network, demand);
+        }
+        let path = routing.best(demand, Potential { scale, doublings: GREEDY_DOUBLINGS })?;
+        routing.add(&path, demand.volume);
+        scale = scale.max(routing.fullest(&path));
         paths[index] = path;
     }
     Some(paths)
 }
 
-/// Moves single demands to better paths until no pass helps; the best routing met is returned.
+/// Moves single demands to better paths, pass after pass; the best routing met is returned.
 pub(crate) fn improve(network: Network<'_>, demands: &[Demand], start: Vec<Vec<usize>>) -> Vec<Vec<usize>> {
+    search(network, demands, start, &DOUBLINGS)
+}
+
+/// `improve` for a start that is good already: passes that look at the fullest pools only.
+pub(crate) fn sharpen(network: Network<'_>, demands: &[Demand], start: Vec<Vec<usize>>) -> Vec<Vec<usize>> {
+    search(network, demands, start, &DOUBLINGS[SHARP..])
+}
+
+fn search(
+    network: Network<'_>,
+    demands: &[Demand],
+    start: Vec<Vec<usize>>,
+    doublings: &[u32],
+) -> Vec<Vec<usize>> {
     let mut paths = start;
-    let mut loads = network.loads(demands, &paths);
-    let mut best = (network.congestion(&loads), paths.clone());
+    let mut routing = Routing::of(network, network.loads(demands, &paths));
+    let mut best = (network.congestion(&routing.loads), paths.clone());
     let order = largest_first(demands);
-    for exponent in EXPONENTS {
-        let scale = network.congestion(&loads);
+    for doublings in doublings {
+        let scale = network.congestion(&routing.loads);
         if scale <= 0.0 {
             break;
         }
+        let potential = Potential { scale, doublings: *doublings };
         for index in &order {
-            let demand = &demands[*index];
-            network.graph.pools(&paths[*index]).for_each(|pool| loads[pool] -= demand.volume);
-            if let Some(path) = network.best(demand, &loads, Potential { scale, exponent }) {
-                paths[*index] = path;
-            }
-            network.graph.pools(&paths[*index]).for_each(|pool| loads[pool] += demand.volume);
+            routing.reroute(&demands[*index], &mut paths[*index], potential);
         }
-        loads = network.loads(demands, &paths);
-        let congestion = network.congestion(&loads);
+        routing.loads = network.loads(demands, &paths);
+        let congestion = network.congestion(&routing.loads);
         if congestion < best.0 * (1.0 - 1e-9) {
             best = (congestion, paths.clone());
         }
     }
     best.1
-}
-
-/// The relaxation of Eq. 7 to 12 in shares, then the paper's rounding: the path with the largest `m_ik`.
-pub(crate) fn relax_and_round(network: Network<'_>, demands: &[Demand]) -> Option<Vec<Vec<usize>>> {
-    let mut loads = vec![0.0; network.capacity.len()];
-    let mut shares: Vec<BTreeMap<Vec<usize>, u32>> = vec![BTreeMap::new(); demands.len()];
-    for _ in 0..SHARES {
-        for index in largest_first(demands) {
-            let share = Demand { volume: demands[index].volume / shares_f64(), ..demands[index] };
-            let scale = network.congestion(&loads).max(first_scale(network, &share));
-            let path = network.best(&share, &loads, Potential { scale, exponent: RELAXED_EXPONENT })?;
-            network.graph.pools(&path).for_each(|pool| loads[pool] += share.volume);
-            *shares[index].entry(path).or_default() += 1;
-        }
-    }
-    let rounded = shares.into_iter().map(|paths| {
-        let most =
-            paths.into_iter().max_by(|(p, x), (q, y)| x.cmp(y).then(q.len().cmp(&p.len())).then(q.cmp(p)));
-        most.map(|(path, _)| path).unwrap_or_default()
-    });
-    Some(rounded.collect())
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a small constant")]
-const fn shares_f64() -> f64 {
-    SHARES as f64
 }
 
 /// Congestion of one demand on the widest pool: a scale while nothing is loaded.
@@ -161,8 +197,9 @@ pub(crate) fn largest_first(demands: &[Demand]) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bound::lower_bound;
+    use super::super::relax::{relax, relax_and_round};
     use super::*;
+    use crate::route::Arc;
 
     /// Two ways from 0 to 3: by 1 with capacity 10, by 2 with capacity 6.
     fn two_ways() -> (Graph, Vec<f64>) {
@@ -182,7 +219,7 @@ mod tests {
         let paths = improve(network, &demands, start);
         assert_eq!(paths, vec![vec![0, 1], vec![2, 3]]);
         let loads = network.loads(&demands, &paths);
-        let bound = lower_bound(network, &demands, &loads);
+        let bound = relax(network, &demands).expect("both have a path").lower_bound;
         assert!(bound <= network.congestion(&loads) + 1e-12 && bound > 0.17, "{bound}");
     }
 

@@ -12,7 +12,7 @@
 //! | `B_l` | `World::capacity`, one pool a link direction |
 //! | `R_avail`, `R_req` | `Ledger::free`, `Vertex::need` |
 //! | `TH` | congestion: wire seconds an item of the fullest pool |
-//! | `m_ik` | shares of a demand on a path, `opt::congestion` |
+//! | `m_ik` | fraction of a demand on a path, `opt::relax` |
 //! | `Q_wait`, `Q_run` | `Snapshot::waiting`, `Snapshot::running` |
 //!
 //! Departures: a request that equals what is free fits; Eq. 15 is used with `B_l`, without which its units
@@ -29,14 +29,15 @@ mod moves;
 mod online;
 mod params;
 mod paths;
-mod predict;
+pub(crate) mod predict;
 mod search;
 mod share;
 mod starts;
 
-pub use bench::{JrbaSize, jrba_congestion};
+pub use bench::{JrbaProblem, JrbaResult, JrbaSize, jrba_congestion};
 pub(crate) use online::{Outcome, Strategy, decide_one, rebalance, whole_bits};
 use params::NO_LIMIT_ITEMS_PER_S;
+pub(crate) use params::{EQUAL, LEAST_RATE_BPS};
 
 use crate::filter::{Fit, refusal};
 use crate::job_graph::{Edge, JobGraph};

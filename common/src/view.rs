@@ -2,6 +2,12 @@
 //!
 //! Keys carry their unit; a number's origin is in its name (`declared`, `predicted`, `measured`).
 
+mod explanation;
+mod strategy;
+
+pub use explanation::{Explanation, LimitKind, LimitView, OtherNode, TaskExplanation, Verdict};
+pub use strategy::{ListenView, StrategyFlowView, StrategyView, TaskGroupView};
+
 use crate::desired::FlowKey;
 use crate::ids::{JobName, NodeId, TaskName};
 use serde::{Deserialize, Serialize};
@@ -27,6 +33,12 @@ pub struct JobView {
     pub replans: u32,
     pub tasks: Vec<TaskView>,
     pub flows: Vec<FlowView>,
+    /// Placement, ports, ways and rates as one document; none while the job has no place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<StrategyView>,
+    /// Only in a dry run's answer; a job's own is asked for by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Explanation>,
 }
 
 /// The throughput that a job reaches.
@@ -162,10 +174,16 @@ pub struct NodeView {
     /// Inventory and links have arrived: the planner counts on it.
     pub ready: bool,
     pub architecture: String,
+    /// Hardware class, for which measurements hold.
+    #[serde(default)]
+    pub class: String,
     pub cpu_capacity_millicores: u32,
     pub cpu_requested_millicores: u32,
     pub cpu_used_millicores: u32,
     pub core_speed: f64,
+    /// The hottest sensor, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature_millicelsius: Option<i32>,
     pub memory_capacity_bytes: u64,
     pub memory_requested_bytes: u64,
     pub memory_used_bytes: u64,
@@ -197,14 +215,6 @@ pub struct LinkView {
     #[serde(default)]
     pub rtt_median_us: Option<u32>,
     pub loss_permille: u32,
-}
-
-/// `GET /v1/jobs/{name}/explain`: why each task is where it is, and what was considered.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Explanation {
-    pub name: JobName,
-    pub profile: String,
-    pub lines: Vec<String>,
 }
 
 /// An error answer (RFC 9457, `application/problem+json`).

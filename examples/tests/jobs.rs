@@ -59,6 +59,28 @@ fn the_object_attribute_job_has_the_papers_shape() {
 }
 
 #[test]
+fn the_four_functions_are_one_image_and_share_a_total() {
+    let job = good().into_iter().find(|job| job.name.as_str() == "four-functions").unwrap();
+    let programs: Vec<_> = job.tasks.values().map(|task| &task.program).collect();
+    let images: BTreeSet<&str> = programs.iter().map(|program| program.image.as_str()).collect();
+    let commands: BTreeSet<&[String]> = programs.iter().map(|program| program.command.as_slice()).collect();
+    assert_eq!((images.len(), commands.len(), programs.len()), (1, 4, 4));
+    let outputs = |name: &str| job.tasks[&name.parse().unwrap()].outputs.len();
+    assert_eq!(["task0", "task1", "task2", "task3"].map(outputs), [2, 1, 1, 0], "the paper's graph");
+    assert!(programs.iter().all(|program| !program.resources.memory_sized), "the total binds");
+}
+
+#[test]
+fn the_papers_own_sum_is_refused_with_the_remedy() {
+    let problems = parse(&wrong("over-total")).unwrap_err();
+    assert_eq!(
+        problems[0].problem,
+        "the tasks ask for 8 GB together (task0 2 GB, task1 2 GB, task2 2 GB, task3 2 GB), over the total of 4 GB"
+    );
+    assert_eq!(problems[0].remedy, "write at least `7630MiB`, or lower the tasks' memory");
+}
+
+#[test]
 fn each_wrong_example_starts_with_what_is_wrong() {
     for (name, text) in documents(&folder("jobs/wrong")) {
         assert!(text.starts_with(b"# Wrong: "), "{name}");
@@ -67,12 +89,14 @@ fn each_wrong_example_starts_with_what_is_wrong() {
 
 #[test]
 fn wrong_documents_are_refused_at_the_line_where_they_are_wrong() {
-    let cases: [(&str, &[(usize, &str)]); 5] = [
+    let cases: [(&str, &[(usize, &str)]); 7] = [
         ("no-job", &[(2, "kind"), (2, "services"), (2, "name"), (2, "tasks")]),
         ("unknown-field", &[(7, "tasks.camera.ports"), (9, "tasks.camera.resources.memroy")]),
         ("cycle", &[(13, "tasks.right.outputs.left")]),
         ("rate-without-unit", &[(8, "source.rate")]),
         ("duplicate-name", &[(9, "tasks.left")]),
+        ("over-total", &[(4, "resources.memory")]),
+        ("measure-without-items", &[(7, "tasks.camera.measure.items")]),
     ];
     for (name, wanted) in cases {
         let problems = parse(&wrong(name)).expect_err(name);
@@ -84,7 +108,7 @@ fn wrong_documents_are_refused_at_the_line_where_they_are_wrong() {
 
 #[test]
 fn wrong_demands_are_well_written_and_left_to_the_controller() {
-    for name in ["fits-nowhere", "unknown-image"] {
+    for name in ["fits-nowhere", "measure-never-ends", "unknown-image"] {
         assert!(parse(&wrong(name)).is_ok(), "{name}");
     }
 }

@@ -6,11 +6,12 @@
 
 use super::fields::{self, Fields};
 use super::graph::{self, Draft};
+use super::measure::measure;
 use super::problems::{Place, Problems, excerpt};
 use super::source::source;
 use super::tree::{self, Node, Value};
 use super::words::Condition;
-use super::{Constraint, Job, Task, program};
+use super::{Constraint, Job, Program, Source, Task, program, total};
 use crate::ids::{JobName, TaskName};
 use crate::units::{Bytes, Work};
 use crate::view::ProblemItem;
@@ -20,9 +21,9 @@ use std::collections::BTreeMap;
 pub const TASKS_MAX: usize = 1000;
 
 const CONSTRAINTS_MAX: usize = 32;
-const ROOT_FIELDS: &[&str] = &["kind", "name", "profile", "source", "tasks"];
+const ROOT_FIELDS: &[&str] = &["kind", "name", "profile", "source", "resources", "tasks"];
 const TASK_FIELDS: &[&str] =
-    &["image", "command", "environment", "resources", "work", "inputs", "outputs", "constraints"];
+    &["image", "command", "environment", "resources", "work", "inputs", "outputs", "constraints", "measure"];
 
 pub(super) const NAME_REMEDY: &str = "write a name such as `detect-2`";
 const BYTES_REMEDY: &str = "write bytes with a unit, for instance `120KB`";
@@ -71,13 +72,28 @@ fn job(root: &Node, problems: &mut Problems) -> Option<Job> {
         fields::parsed::<JobName>(node, &place, "write a profile's name, for instance `edgeloom`", problems)
     });
     let source_written = fields.optional("source");
-    let source = source_written.as_ref().and_then(|(node, place)| source(node, place, problems));
-    let drafts = fields
+    let mut source = source_written.as_ref().and_then(|(node, place)| source(node, place, problems));
+    let total =
+        fields.optional("resources").and_then(|(node, place)| total::memory_total(node, &place, problems));
+    let mut drafts = fields
         .required("tasks", "write at least one task under `tasks`", problems)
         .and_then(|(node, place)| drafts(node, &place, problems))?;
     graph::check(&drafts, source_written.is_some(), problems);
+    if let Some(total) = &total {
+        total::hold(total, programs(&mut source, &mut drafts), problems);
+    }
     let tasks = tasks(drafts)?;
     Some(Job { name: name?, profile: profile.map(String::from), source, tasks })
+}
+
+/// Everything that runs in a container, by name.
+fn programs<'a>(
+    source: &'a mut Option<Source>,
+    drafts: &'a mut BTreeMap<TaskName, Draft>,
+) -> impl Iterator<Item = (&'a str, &'a mut Program)> {
+    let source = source.as_mut().and_then(|source| source.container.as_mut());
+    let tasks = drafts.iter_mut().filter_map(|(name, draft)| Some((name.as_str(), draft.program.as_mut()?)));
+    source.map(|program| ("source", program)).into_iter().chain(tasks)
 }
 
 fn is_job(root: &Node, place: &Place, problems: &mut Problems) -> bool {
@@ -161,6 +177,7 @@ fn draft(node: &Node, place: &Place, problems: &mut Problems) -> Draft {
         .optional("constraints")
         .and_then(|(node, place)| constraints(node, &place, problems))
         .unwrap_or_default();
+    draft.measure = fields.optional("measure").and_then(|(node, place)| measure(node, &place, problems));
     draft
 }
 
@@ -210,7 +227,7 @@ fn tasks(drafts: BTreeMap<TaskName, Draft>) -> Option<BTreeMap<TaskName, Task>> 
             outputs: outputs.collect::<Option<_>>()?,
             inputs: inputs.get(&name).cloned().unwrap_or_default(),
             constraints: draft.constraints,
-            measure: None,
+            measure: draft.measure,
         };
         Some((name, task))
     };

@@ -22,7 +22,6 @@ const UNSUPPORTED: &[&str] = &[
     "disconnect",
     "gpu",
     "healthcheck",
-    "measure",
     "ports",
     "restart",
     "runtime",

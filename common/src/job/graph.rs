@@ -1,7 +1,7 @@
 //! The job's graph as a whole: every edge joins known tasks, both ends agree, no cycle, no task starves.
 
 use super::problems::{Place, Problems, nearest};
-use super::{Constraint, Program};
+use super::{Constraint, Measure, Program};
 use crate::ids::TaskName;
 use crate::units::{Bytes, Work};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +19,7 @@ pub(super) struct Draft {
     pub(super) inputs: Option<(Vec<(TaskName, Place)>, Place)>,
     pub(super) outputs: BTreeMap<TaskName, (Option<Bytes>, Place)>,
     pub(super) constraints: Vec<Constraint>,
+    pub(super) measure: Option<Measure>,
 }
 
 impl Draft {
@@ -30,6 +31,7 @@ impl Draft {
             inputs: None,
             outputs: BTreeMap::new(),
             constraints: Vec::new(),
+            measure: None,
         }
     }
 

@@ -6,15 +6,18 @@
 mod document;
 mod fields;
 mod graph;
+mod measure;
 mod problems;
 mod program;
 mod source;
 #[cfg(test)]
 mod tests;
+mod total;
 mod tree;
 mod words;
 
 pub use document::{TASKS_MAX, line_of, parse};
+pub use measure::ITEMS_MAX;
 pub use program::{CPU_DEFAULT, MEMORY_DEFAULT};
 pub use tree::DOCUMENT_MAX_BYTES;
 

@@ -50,7 +50,8 @@ pub(super) fn program(fields: &Fields<'_>, problems: &mut Problems) -> Option<Pr
     Some(Program { image: image?.0, command: command?, environment: environment?, resources: resources? })
 }
 
-fn command(node: &Node, place: &Place, problems: &mut Problems) -> Option<Vec<String>> {
+/// The arguments of a list.
+pub(super) fn command(node: &Node, place: &Place, problems: &mut Problems) -> Option<Vec<String>> {
     if matches!(node.value, Value::Text(_)) {
         problems.add(place, "is one text, a list is wanted", "write `[\"/app\", \"detect\"]`; no shell runs");
         return None;

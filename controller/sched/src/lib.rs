@@ -20,5 +20,6 @@ mod streaming;
 mod world;
 
 pub use check::{Violation, check};
+pub use explain::{JobExplanation, explain};
 pub use profile::{Profile, decide, profile, profile_names};
-pub use streaming::{JrbaSize, jrba_congestion};
+pub use streaming::{JrbaProblem, JrbaResult, JrbaSize, jrba_congestion};

@@ -9,54 +9,12 @@
 
 mod worlds;
 
-use edgeloom_common::job::Job;
 use edgeloom_common::units::BitRate;
 use edgeloom_common::view::Bound;
 use edgeloom_sched::plan::JobPlan;
 use edgeloom_sched::snapshot::Snapshot;
 use edgeloom_sched::{check, decide, profile};
-use worlds::{edge, job, link, node, snapshot, source, task};
-
-const UNIT: u64 = 1_000_000;
-const BANDWIDTH: u64 = 8 * UNIT;
-
-fn example() -> Job {
-    let mut example = job(
-        "example",
-        vec![
-            ("a", task(0, UNIT, 5000)),
-            ("b", task(0, 2 * UNIT, 10_000)),
-            ("c", task(0, 2 * UNIT, 10_000)),
-            ("d", task(0, 2 * UNIT, 10_000)),
-            ("e", task(0, 2 * UNIT, 10_000)),
-            ("f", task(0, 2 * UNIT, 10_000)),
-        ],
-    );
-    example.source = Some(source("e4", 5 * UNIT));
-    edge(&mut example, "source", "a", 5 * UNIT);
-    edge(&mut example, "a", "b", UNIT);
-    edge(&mut example, "a", "c", 2 * UNIT);
-    for (from, to) in [("b", "d"), ("c", "e"), ("d", "f"), ("e", "f")] {
-        edge(&mut example, from, to, UNIT);
-    }
-    example
-}
-
-fn cluster(jobs: Vec<Job>) -> Snapshot {
-    let nodes = vec![
-        node("e1", 1000, 200.0, 11 * UNIT),
-        node("e2", 1000, 10.0, UNIT / 2),
-        node("e3", 1000, 10.0, UNIT / 2),
-        node("e4", 1000, 20.0, UNIT),
-    ];
-    let links = vec![
-        link("e1", "e2", 10 * BANDWIDTH),
-        link("e1", "e3", 6 * BANDWIDTH),
-        link("e2", "e4", 10 * BANDWIDTH),
-        link("e3", "e4", 6 * BANDWIDTH),
-    ];
-    snapshot(nodes, links, jobs)
-}
+use worlds::example::{BANDWIDTH, cluster, example};
 
 fn plan(name: &str, snapshot: &Snapshot) -> JobPlan {
     let decision = decide(profile(name).unwrap(), snapshot);

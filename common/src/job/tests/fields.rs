@@ -1,6 +1,7 @@
 //! Fields one by one: unknown, doubled, empty, or of no sense.
 
-use super::{GOOD, wants, with_task_lines};
+use super::{GOOD, accepted, task, wants, with_task_lines};
+use crate::job::Measure;
 
 #[test]
 fn what_this_version_does_not_carry_out_is_refused_not_ignored() {
@@ -72,6 +73,28 @@ fn command_and_environment_are_checked() {
         ],
     );
     wants(&with_task_lines("    environment: [A=b]"), &[(6, "tasks.a.environment", "a mapping is wanted")]);
+}
+
+#[test]
+fn a_measure_block_needs_a_command_and_a_number_of_items() {
+    let text = with_task_lines("    measure: { command: [measure], items: 20 }");
+    let measure = accepted(&text).tasks[&task("a")].measure.clone();
+    assert_eq!(measure, Some(Measure { command: vec!["measure".to_owned()], items: 20 }));
+    let cases = [
+        ("{ items: 20 }", "command", "is missing"),
+        ("{ command: [], items: 20 }", "command", "empty list"),
+        ("{ command: run, items: 20 }", "command", "a list is wanted"),
+        ("{ command: [run] }", "items", "is missing"),
+        ("{ command: [run], items: 0 }", "items", "no number of items from 1 to 1000000"),
+        ("{ command: [run], items: 1000001 }", "items", "no number of items"),
+        ("{ command: [run], items: 2.5 }", "items", "no number of items"),
+        ("{ command: [run], items: [20] }", "items", "a single value is wanted"),
+        ("{ command: [run], items: 20, item: 1 }", "item", "did you mean `items`?"),
+    ];
+    for (block, field, part) in cases {
+        let text = with_task_lines(&format!("    measure: {block}"));
+        wants(&text, &[(6, &format!("tasks.a.measure.{field}"), part)]);
+    }
 }
 
 #[test]

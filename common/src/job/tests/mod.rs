@@ -4,6 +4,7 @@ mod fields;
 mod graph;
 mod hostile;
 mod reading;
+mod total;
 
 use super::{Job, parse};
 use crate::ids::TaskName;

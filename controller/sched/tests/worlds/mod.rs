@@ -1,6 +1,8 @@
 //! Small clusters and jobs for tests and benchmarks.
 #![allow(dead_code, unreachable_pub, reason = "each test uses its own part")]
 
+pub mod example;
+
 use edgeloom_common::ids::TaskName;
 use edgeloom_common::job::{Job, Program, Resources, Source, Task};
 use edgeloom_common::units::{BitRate, Bytes, MilliCores, Work};

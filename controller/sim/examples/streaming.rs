@@ -1,6 +1,7 @@
-//! Prints the streaming experiment as JSON: `streaming [SEEDS [NODES [LINK_MBIT [RAW_MBIT]]]]`.
+//! Prints the streaming experiment as JSON: `streaming [SEEDS [NODES [LINK_MBIT [RAW_MBIT [PROFILES]]]]]`. It
+//! needs nothing but the scheduler to build; `edgeloom sim streaming` has all options.
 
-use edgeloom_sim::streaming::{Settings, run_streaming};
+use edgeloom_sim::streaming::{Execution, Settings, run_streaming};
 
 fn main() -> Result<(), edgeloom_sim::SimError> {
     let mut numbers = std::env::args().skip(1).map(|text| text.parse::<u32>().unwrap_or(0));
@@ -17,7 +18,11 @@ fn main() -> Result<(), edgeloom_sim::SimError> {
     if let Some(raw) = numbers.next() {
         settings.raw_bits = f64::from(raw) * 1e6;
     }
-    let experiment = run_streaming(&settings)?;
+    if let Some(profiles) = std::env::args().nth(5) {
+        settings.profiles = profiles.split(',').map(str::to_owned).collect();
+    }
+    let execution = Execution { threads: edgeloom_sim::available_threads(), progress: &|_| () };
+    let experiment = run_streaming(&settings, &execution)?;
     println!(
         "{}",
         serde_json::to_string_pretty(&experiment).expect("an experiment is plain numbers and names")

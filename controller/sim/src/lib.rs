@@ -1,38 +1,57 @@
-//! Experiments under a virtual clock: random clusters and workloads, the scheduler's own decisions, and a
-//! throughput computed apart from the scheduler's predictions.
+//! Experiments under a virtual clock: random clusters and workloads or a user's own, the scheduler's own
+//! decisions, and a throughput computed apart from the scheduler's predictions.
 //!
-//! In: the kind of experiment and its seeds. Out: JSON with one row a profile. The same seeds give the same
-//! bytes, all but `timing`, which holds how long decisions took on this machine.
+//! In: settings, and for what-ifs the files of a cluster and its jobs. Out: results with one row a profile.
+//! The same seeds give the same bytes, all but `timing`, which holds how long decisions took on this machine.
 
+mod parallel;
+pub mod plot;
 mod random;
+mod simulation;
 mod statistics;
 pub mod streaming;
+mod truth;
+pub mod what_if;
+
+pub use parallel::available_threads;
 
 /// Why there is no result.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SimError {
-    /// No such experiment.
-    #[error("experiment {kind:?} is unknown, one of: streaming")]
-    Kind { kind: String },
     /// A setting out of its bounds.
     #[error("{setting} is {value}, at least {least} and at most {most} are allowed")]
-    Setting { setting: &'static str, value: u64, least: u64, most: u64 },
+    Setting { setting: &'static str, value: f64, least: f64, most: f64 },
     /// A profile that the scheduler does not have.
-    #[error("profile {profile:?} is unknown")]
-    Profile { profile: String },
+    #[error("profile {profile:?} is unknown, one of: {known}")]
+    Profile { profile: String, known: String },
+    /// A profile is named twice, or none is.
+    #[error("profile {profile:?} is named twice; name each once")]
+    Twice { profile: String },
+    /// No profile at all.
+    #[error("no profile is named; name at least one of: {known}")]
+    NoProfile { known: String },
+    /// The scheduler broke one of its own rules.
+    #[error(
+        "profile {profile} broke a rule with seed {seed} at {at_s:.3} s: {first}; please report this command"
+    )]
+    Broken { profile: &'static str, seed: u64, at_s: f64, first: String },
 }
 
-/// Runs an experiment with its default settings over the seeds `seed_base .. seed_base + seeds`.
-///
-/// # Errors
-/// An unknown kind, or a number of seeds out of bounds.
-pub fn run(kind: &str, seeds: u64, seed_base: u64) -> Result<serde_json::Value, SimError> {
-    match kind {
-        "streaming" => {
-            let settings = streaming::Settings { seeds, seed_base, ..streaming::Settings::default() };
-            let experiment = streaming::run_streaming(&settings)?;
-            Ok(serde_json::to_value(&experiment).expect("an experiment is plain numbers and names"))
-        }
-        _ => Err(SimError::Kind { kind: kind.to_owned() }),
+/// The profiles of those names.
+pub(crate) fn profiles(names: &[String]) -> Result<Vec<edgeloom_sched::Profile>, SimError> {
+    let known = || edgeloom_sched::profile_names().join(", ");
+    if names.is_empty() {
+        return Err(SimError::NoProfile { known: known() });
     }
+    if let Some(at) = (1..names.len()).find(|at| names[..*at].contains(&names[*at])) {
+        return Err(SimError::Twice { profile: names[at].clone() });
+    }
+    let unknown = |name: &String| SimError::Profile { profile: name.clone(), known: known() };
+    names.iter().map(|name| edgeloom_sched::profile(name).ok_or_else(|| unknown(name))).collect()
+}
+
+/// A setting within its bounds; what is no number is outside.
+pub(crate) fn within(setting: &'static str, value: f64, (least, most): (f64, f64)) -> Result<(), SimError> {
+    let inside = (least..=most).contains(&value);
+    if inside { Ok(()) } else { Err(SimError::Setting { setting, value, least, most }) }
 }

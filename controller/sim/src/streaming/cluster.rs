@@ -1,19 +1,27 @@
-//! Random clusters: connected, mean degree 3, four kinds of nodes in equal parts.
+//! Random clusters: connected, mean degree 3, kinds of nodes by the mix.
 //!
 //! The paper does not state its virtual nodes' sizes; memory 1, 4, 8, 16 GB and speeds 8, 16, 48, 80 are
-//! assumed.
+//! assumed, in equal parts. Of the physical devices it states cores and memory, and of speeds only low,
+//! medium and high: those of the same names are assumed, and of the second server twice the first's.
 
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::units::{BitRate, Bytes, MilliCores};
 use edgeloom_sched::snapshot::{Duplex, Link, Node};
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Settings;
+use super::{Mix, Settings};
 use crate::random::Draw;
 
-/// Memory in bytes, cores, and work units a second of all cores.
-const KINDS: [(u64, u32, f64); 4] =
-    [(1_000_000_000, 1, 8.0), (4_000_000_000, 6, 16.0), (8_000_000_000, 6, 48.0), (16_000_000_000, 8, 80.0)];
+/// Name, memory in GB, cores, and work units a second of all cores.
+type Kind = (&'static str, u64, u32, f64);
+const PI: Kind = ("raspberry-pi", 1, 1, 8.0);
+const NANO: Kind = ("jetson-nano", 4, 6, 16.0);
+const NX: Kind = ("xavier-nx", 8, 6, 48.0);
+const VIRTUAL: Kind = ("virtual-large", 16, 8, 80.0);
+const SERVER_1: Kind = ("server-1", 64, 64, 80.0);
+const SERVER_2: Kind = ("server-2", 192, 128, 160.0);
+const EQUAL: [Kind; 4] = [PI, NANO, NX, VIRTUAL];
+const TABLE1: [Kind; 10] = [PI, PI, PI, PI, NANO, NANO, NX, NX, SERVER_1, SERVER_2];
 /// Deviation of the bandwidth over its mean.
 const DEVIATION: f64 = 0.3;
 /// The least bandwidth over the mean: a normal draw may be negative.
@@ -26,7 +34,11 @@ pub(super) fn name(at: usize) -> NodeId {
 
 /// Nodes and half-duplex links.
 pub(super) fn cluster(settings: &Settings, draw: &mut Draw) -> (Vec<Node>, Vec<Link>) {
-    let nodes = (0..settings.nodes).map(node).collect();
+    let kinds: &[Kind] = match settings.mix {
+        Mix::Equal => &EQUAL,
+        Mix::Table1 => &TABLE1,
+    };
+    let nodes = (0..settings.nodes).map(|at| node(at, kinds[at % kinds.len()])).collect();
     let mut pairs: BTreeSet<(usize, usize)> = (1..settings.nodes).map(|at| (draw.below(at), at)).collect();
     let complete = settings.nodes * (settings.nodes - 1) / 2;
     let wanted = (settings.nodes * 3 / 2).min(complete);
@@ -40,16 +52,15 @@ pub(super) fn cluster(settings: &Settings, draw: &mut Draw) -> (Vec<Node>, Vec<L
     (nodes, links)
 }
 
-fn node(at: usize) -> Node {
-    let (memory, cores, speed) = KINDS[at % KINDS.len()];
+fn node(at: usize, (class, gigabytes, cores, speed): Kind) -> Node {
     Node {
         id: name(at),
         ready: true,
-        class: cores.to_string(),
+        class: class.to_owned(),
         labels: BTreeMap::new(),
         cpu: MilliCores(cores * 1000),
         core_speed: speed / f64::from(cores),
-        memory: Bytes(memory),
+        memory: Bytes(gigabytes * 1_000_000_000),
         disk: Bytes(u64::from(u32::MAX)),
         shapes_flows: true,
     }

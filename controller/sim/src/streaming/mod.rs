@@ -1,80 +1,96 @@
 //! The online experiment of ENTS: ten-module jobs arrive by a Poisson process on a random cluster.
 //!
-//! Paper: ENTS (2022), evaluation. Throughput of a job = items finished / (departure - arrival): waiting
-//! counts, and a job that is never placed counts as zero. Items are counted by `truth`, from placement,
-//! paths and rates alone.
+//! Paper: ENTS (2022), evaluation, Fig. 11. Throughput of a job = items finished / (departure - arrival):
+//! waiting counts, and a job that is never placed counts as zero. Items are counted by `truth`, from
+//! placement, paths, rates and limits alone.
 
 mod cluster;
+mod ratios;
 mod report;
-mod run;
-mod truth;
+mod settings;
+mod sweep;
 mod workload;
 
-pub use report::{Experiment, Interval, Row, Timing};
+pub use ratios::{Ratio, Ratios};
+pub use report::{Experiment, Row, Timing};
+pub(crate) use settings::PROFILES;
+pub use settings::{Mix, Settings};
+pub use sweep::{Axis, Sweep, SweepError};
 
-use serde::Serialize;
+use edgeloom_sched::Profile;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::SimError;
+use crate::parallel::try_map;
+use crate::random::Draw;
+use crate::simulation::{Outcome, Setting, Simulation};
 
-/// What is simulated.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Settings {
-    #[serde(skip)]
-    pub seeds: u64,
-    pub seed_base: u64,
-    pub nodes: usize,
-    pub jobs: usize,
-    /// Mean link bandwidth; its deviation is 0.3 of it, and both directions share it.
-    pub link_bps: f64,
-    /// Jobs that arrive in a second, on average.
-    pub arrivals_per_s: f64,
-    /// Mean time that a placed job runs.
-    pub duration_s: f64,
-    /// Bits of an item as the camera makes it; the first module halves it.
-    pub raw_bits: f64,
-    pub profiles: Vec<String>,
+/// A run that is over.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress<'a> {
+    /// Runs that are over, of all.
+    pub done: usize,
+    pub all: usize,
+    pub profile: &'a str,
+    pub seed: u64,
+    /// The value of the sweep.
+    pub sweep: Option<f64>,
 }
 
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            seeds: 10,
-            seed_base: 1,
-            nodes: 30,
-            jobs: 50,
-            link_bps: 1e6,
-            arrivals_per_s: 0.5,
-            duration_s: 60.0,
-            raw_bits: 48e6,
-            profiles: ["edgeloom", "otfs", "tp", "br", "lr"].map(str::to_owned).to_vec(),
-        }
+/// How an experiment is carried out; nothing of it changes a result.
+pub struct Execution<'a> {
+    /// Runs at a time.
+    pub threads: usize,
+    /// Told of each run that is over.
+    pub progress: &'a (dyn Fn(Progress<'_>) + Sync),
+}
+
+impl std::fmt::Debug for Execution<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Execution").field("threads", &self.threads).finish_non_exhaustive()
     }
 }
 
-impl Settings {
-    fn check(&self) -> Result<(), SimError> {
-        let within = |setting, value: u64, least: u64, most: u64| {
-            let inside = (least..=most).contains(&value);
-            if inside { Ok(()) } else { Err(SimError::Setting { setting, value, least, most }) }
-        };
-        within("seeds", self.seeds, 1, 10_000)?;
-        within("nodes", self.nodes as u64, 2, 1000)?;
-        within("jobs", self.jobs as u64, 1, 10_000)
-    }
+/// One profile with one seed at one point of the sweep.
+struct Run {
+    point: usize,
+    profile: Profile,
+    seed: u64,
 }
 
-/// Runs every profile over every seed.
+/// Runs every profile over every seed, at every point of the sweep.
 ///
 /// # Errors
-/// A setting out of bounds, or a profile that the scheduler does not have.
-pub fn run_streaming(settings: &Settings) -> Result<Experiment, SimError> {
-    settings.check()?;
-    let mut runs = Vec::new();
-    for name in &settings.profiles {
-        let profile =
-            edgeloom_sched::profile(name).ok_or_else(|| SimError::Profile { profile: name.clone() })?;
-        let seeds = settings.seed_base..settings.seed_base.saturating_add(settings.seeds);
-        runs.push((name.clone(), seeds.map(|seed| run::run(settings, profile, seed)).collect()));
-    }
-    Ok(report::report(settings, runs))
+/// A setting out of bounds, a profile that the scheduler does not have, or a decision that breaks a rule.
+pub fn run_streaming(settings: &Settings, execution: &Execution<'_>) -> Result<Experiment, SimError> {
+    let profiles = crate::profiles(&settings.profiles)?;
+    let points = settings.points();
+    points.iter().try_for_each(Settings::check)?;
+    let seeds = settings.seed_base..settings.seed_base.saturating_add(settings.seeds);
+    let runs: Vec<Run> = (0..points.len())
+        .flat_map(|point| profiles.iter().map(move |profile| (point, *profile)))
+        .flat_map(|(point, profile)| seeds.clone().map(move |seed| Run { point, profile, seed }))
+        .collect();
+    let sweep = |point: usize| settings.sweep.as_ref().map(|sweep| sweep.values[point]);
+    let done = AtomicUsize::new(0);
+    let outcomes = try_map(&runs, execution.threads, |one| {
+        let outcome = run(&points[one.point], one.profile, one.seed)?;
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        let (profile, seed, sweep) = (one.profile.name(), one.seed, sweep(one.point));
+        (execution.progress)(Progress { done, all: runs.len(), profile, seed, sweep });
+        Ok(outcome)
+    })?;
+    Ok(report::report(settings, &outcomes))
+}
+
+/// One cluster and one workload, the same for every profile.
+fn run(settings: &Settings, profile: Profile, seed: u64) -> Result<Outcome, SimError> {
+    let mut draw = Draw::new(seed);
+    let (nodes, links) = cluster::cluster(settings, &mut draw);
+    let arrivals = workload::arrivals(settings, &mut draw);
+    let policy = settings.policy();
+    let setting = Setting { nodes, links, goodput: 1.0, link_share: 1.0, policy, seed };
+    let mut simulation = Simulation::new(setting, &arrivals, profile);
+    simulation.run()?;
+    Ok(simulation.into_outcome())
 }

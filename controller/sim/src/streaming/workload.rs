@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use super::{Settings, cluster};
 use crate::random::Draw;
+use crate::simulation::Arrival;
 
 /// Work units an item and memory of each module.
 const MODULES: [(f64, u64); 10] = [
@@ -24,14 +25,6 @@ const MODULES: [(f64, u64); 10] = [
     (4.0, 900_000_000),
     (1.0, 250_000_000),
 ];
-
-/// A job with the time it arrives and how long it runs once placed.
-#[derive(Debug, Clone)]
-pub(super) struct Arrival {
-    pub(super) at_s: f64,
-    pub(super) duration_s: f64,
-    pub(super) job: Job,
-}
 
 /// All arrivals of a run, in order.
 pub(super) fn arrivals(settings: &Settings, draw: &mut Draw) -> Vec<Arrival> {

@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand, ValueEnum};
 use edgeloom_common::ids::{JobName, TaskName};
+use edgeloom_common::measure::TIMEOUT_DEFAULT_S;
 use std::path::PathBuf;
 
 /// Done; for `plan`: nothing would change.
@@ -63,6 +64,27 @@ pub(crate) enum Command {
     Nodes,
     /// Say why each task is where it is.
     Explain { name: JobName },
+    /// Measure the tasks of a job that have a `measure` block, on one node of each hardware class; exit code 1
+    /// if any of them failed.
+    Measure {
+        /// The job document, YAML or JSON; `-` reads standard input.
+        file: PathBuf,
+        /// Measure what was measured before, too.
+        #[arg(long)]
+        again: bool,
+        /// Seconds that each run may take.
+        #[arg(long, default_value_t = TIMEOUT_DEFAULT_S)]
+        timeout: u32,
+    },
+    /// List what happened to jobs, nodes and links, newest last.
+    Events {
+        /// Only events of this job.
+        #[arg(long)]
+        job: Option<JobName>,
+        /// Go on with what happens from now.
+        #[arg(short, long)]
+        follow: bool,
+    },
     /// Show the logs of a job's tasks.
     Logs {
         name: JobName,
@@ -77,13 +99,7 @@ pub(crate) enum Command {
     },
     /// Run an experiment of the simulator, here, without a controller.
     Sim {
-        /// The experiment, for instance `streaming`.
-        kind: String,
-        /// How many seeds, each a cluster and a workload of its own.
-        #[arg(long, default_value_t = 10)]
-        seeds: u64,
-        /// The first seed.
-        #[arg(long, default_value_t = 1)]
-        seed_base: u64,
+        #[command(subcommand)]
+        experiment: crate::sim::Experiment,
     },
 }

@@ -63,6 +63,23 @@ impl Client {
         self.read(self.agent.delete(self.url(path)).call())
     }
 
+    /// Posts a job document and opens the stream of the answer.
+    pub(crate) fn stream(&self, path: &str, document: &[u8]) -> Result<impl Read + use<>, Error> {
+        let request = self.agent.post(self.url(path)).header("content-type", "application/yaml");
+        let response = self.answer(request.send(document))?;
+        Ok(response.into_body().into_with_config().limit(u64::MAX).reader())
+    }
+
+    /// One line of a stream as a document.
+    pub(crate) fn line<T: DeserializeOwned>(&self, line: &str) -> Result<T, Error> {
+        serde_json::from_str(line).map_err(|error| self.cut(&error.to_string()))
+    }
+
+    /// A stream that began well and did not go on so.
+    pub(crate) fn cut(&self, reason: &str) -> Error {
+        Error::Answer { server: self.server.clone(), status: 200, reason: reason.to_owned() }
+    }
+
     /// Opens a stream of logs.
     pub(crate) fn logs(&self, selection: &LogSelection<'_>) -> Result<impl Read + use<>, Error> {
         let mut path = format!("/v1/jobs/{}/logs?follow={}", selection.job, selection.follow);

@@ -1,9 +1,9 @@
 //! What each command asks and prints.
 
-use crate::arguments::{Arguments, Command, EXIT_OK, EXIT_PLAN_CHANGE, Output};
+use crate::arguments::{Arguments, Command, EXIT_FAILURE, EXIT_OK, EXIT_PLAN_CHANGE, Output};
 use crate::client::{Client, LogSelection};
 use crate::error::Error;
-use crate::{show, wait};
+use crate::{events, explanation, measure, show, sim, wait};
 use edgeloom_common::view::{Explanation, JobList, JobState, JobView, NodeList};
 use serde::Serialize;
 use std::io::{self, Read, Write};
@@ -36,11 +36,21 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::Nodes => printer.print(&client.fetch::<NodeList>("/v1/nodes")?, show::nodes)?,
         Command::Explain { name } => {
             let explanation: Explanation = client.fetch(&format!("/v1/jobs/{name}/explain"))?;
-            printer.print(&explanation, show::explanation)?;
+            printer.print(&explanation, explanation::text)?;
         }
-        Command::Sim { kind, seeds, seed_base } => {
-            printer.print(&edgeloom_sim::run(&kind, seeds, seed_base)?, show::experiment)?;
+        Command::Events { job, follow: true } => {
+            events::follow(&client, job.as_ref(), printer.output)?;
         }
+        Command::Events { job, follow: false } => {
+            printer.print(&events::list(&client, job.as_ref())?, events::table)?;
+        }
+        Command::Measure { file, again, timeout } => {
+            let path = format!("/v1/measure?again={again}&timeout_s={timeout}");
+            let measurements = measure::run(&client, &path, &document(&file)?)?;
+            printer.print(&measurements, measure::table)?;
+            return Ok(if measurements.failed() { EXIT_FAILURE } else { EXIT_OK });
+        }
+        Command::Sim { experiment } => sim::run(experiment, &printer)?,
         Command::Logs { name, task, follow, tail } => {
             logs(&client, &LogSelection { job: &name, task: task.as_ref(), follow, tail })?;
         }
@@ -51,7 +61,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8, Error> {
 /// A job that the answer shows as planned would be started; any other is there already.
 fn plan(client: &Client, printer: &Printer, file: &Path) -> Result<u8, Error> {
     let view: JobView = client.post("/v1/jobs?dry_run=true", &document(file)?)?;
-    printer.print(&view, show::job)?;
+    printer.print(&view, show::planned)?;
     Ok(if view.state == JobState::Planned { EXIT_PLAN_CHANGE } else { EXIT_OK })
 }
 
@@ -83,19 +93,24 @@ fn logs(client: &Client, selection: &LogSelection<'_>) -> Result<(), Error> {
     }
 }
 
-struct Printer {
+pub(crate) struct Printer {
     output: Output,
 }
 
 impl Printer {
     /// Prints an answer as its JSON, or as `table` shows it.
-    fn print<T: Serialize>(&self, view: &T, table: impl Fn(&T) -> String) -> Result<(), Error> {
+    pub(crate) fn print<T: Serialize>(&self, view: &T, table: impl Fn(&T) -> String) -> Result<(), Error> {
         let text = match self.output {
             Output::Table => table(view),
-            Output::Json => serde_json::to_string_pretty(view).expect("it was read from JSON before") + "\n",
+            Output::Json => json(view),
         };
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes())?;
         Ok(out.flush()?)
     }
+}
+
+/// As files and pipes get it.
+pub(crate) fn json<T: Serialize>(view: &T) -> String {
+    serde_json::to_string_pretty(view).expect("answers are names, numbers and lists of them") + "\n"
 }

@@ -2,6 +2,7 @@
 
 use crate::arguments::{EXIT_FAILURE, EXIT_PLACEMENT};
 use edgeloom_common::view::{Problem, ProblemItem};
+use edgeloom_sim::what_if::FileProblem;
 use std::fmt::Write;
 use std::io;
 use std::path::PathBuf;
@@ -23,6 +24,10 @@ pub(crate) enum Error {
     Problem(Problem),
     #[error("cannot read {path}: {source}")]
     Input { path: PathBuf, source: io::Error },
+    #[error("cannot write {path}: {source}")]
+    Create { path: PathBuf, source: io::Error },
+    #[error("files do not read: {0:?}")]
+    Files(Vec<FileProblem>),
     #[error("job {job} did not start: {reason}")]
     NotStarted { job: String, reason: String },
     #[error(transparent)]
@@ -43,6 +48,7 @@ impl Error {
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Problem(problem) => problem_text(problem),
+            Self::Files(problems) => problems.iter().map(file_text).collect(),
             other => format!("edgeloom: {other}\n"),
         }
     }
@@ -54,6 +60,11 @@ fn problem_text(problem: &Problem) -> String {
         writeln!(text, "  {}", item_text(item)).expect("a String takes all that is written");
     }
     text
+}
+
+/// `jobs/x.yaml: line 12: …`
+fn file_text(problem: &FileProblem) -> String {
+    format!("{}: {}\n", problem.file, item_text(&problem.item))
 }
 
 /// `line 12: tasks.x.cpu: needs a unit (write 500m)`; parts that are not there are left out.

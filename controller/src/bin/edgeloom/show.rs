@@ -1,11 +1,11 @@
 //! Answers as tables: predicted and measured side by side, each under the name of where it comes from.
 
+use crate::explanation;
 use crate::table::Table;
 use crate::units::{bytes, known, milliseconds, rate};
 use edgeloom_common::view::{
-    Bound, Explanation, FlowView, JobList, JobState, JobView, NodeList, NodeView, PredictionView, TaskView,
+    Bound, FlowView, JobList, JobState, JobView, NodeList, NodeView, PredictionView, TaskView,
 };
-use serde_json::Value;
 
 /// A job's state in a word.
 pub(crate) fn state(state: JobState) -> &'static str {
@@ -20,7 +20,8 @@ pub(crate) fn state(state: JobState) -> &'static str {
 }
 
 pub(crate) fn jobs(list: &JobList) -> String {
-    let mut table = Table::new(["JOB", "STATE", "PROFILE", "TASKS RUNNING", "ITEMS/S PREDICTED", "REASON"]);
+    let mut table =
+        Table::new(["JOB", "STATE", "PROFILE", "TASKS RUNNING", "ITEMS/S PREDICTED", "MEASURED", "REASON"]);
     for job in &list.jobs {
         let running = job.tasks.iter().filter(|task| task.phase == "running").count();
         table.row([
@@ -29,6 +30,7 @@ pub(crate) fn jobs(list: &JobList) -> String {
             job.profile.clone(),
             format!("{running} of {}", job.tasks.len()),
             known(job.prediction.as_ref(), |prediction| format!("{:.2}", prediction.items_per_s_predicted)),
+            known(job.measured.as_ref(), |measured| format!("{:.2}", measured.items_per_s_measured)),
             job.reason.clone(),
         ]);
     }
@@ -43,6 +45,16 @@ pub(crate) fn job(job: &JobView) -> String {
     if let Some(prediction) = &job.prediction {
         text.push_str(&throughput(prediction));
     }
+    if let Some(measured) = &job.measured {
+        let (items, window_s, origin) = (measured.items_per_s_measured, measured.window_s, &measured.origin);
+        text.push_str(&format!("measured: {items:.2} items/s over {window_s:.0} s, by its {origin}\n"));
+    }
+    if job.replans > 0 {
+        text.push_str(&format!(
+            "re-planned: {} times, see `edgeloom events --job {}`\n",
+            job.replans, job.name
+        ));
+    }
     text.push('\n');
     text.push_str(&tasks(&job.tasks));
     if !job.flows.is_empty() {
@@ -50,6 +62,12 @@ pub(crate) fn job(job: &JobView) -> String {
         text.push_str(&flows(&job.flows));
     }
     text
+}
+
+/// A dry run: the job as it would be, and why.
+pub(crate) fn planned(job: &JobView) -> String {
+    let why = job.explanation.as_ref().map(|why| format!("\n{}", explanation::body(why)));
+    self::job(job) + &why.unwrap_or_default()
 }
 
 fn throughput(prediction: &PredictionView) -> String {
@@ -119,8 +137,10 @@ pub(crate) fn nodes(list: &NodeList) -> String {
     let mut table = Table::new([
         "NODE",
         "STATE",
+        "CLASS",
         "CPU USED/REQUESTED/CAPACITY",
         "SPEED MEASURED",
+        "TEMPERATURE",
         "MEMORY USED/REQUESTED/CAPACITY",
         "DISK USED/CAPACITY",
         "GENERATION SENT/OBSERVED",
@@ -130,11 +150,13 @@ pub(crate) fn nodes(list: &NodeList) -> String {
         table.row([
             node.name.to_string(),
             presence(node).to_owned(),
+            node.class.clone(),
             format!(
                 "{}m / {}m / {}m",
                 node.cpu_used_millicores, node.cpu_requested_millicores, node.cpu_capacity_millicores
             ),
             format!("{:.2}", node.core_speed),
+            known(node.temperature_millicelsius, |milli| format!("{:.0} °C", f64::from(milli) / 1000.0)),
             triple(node.memory_used_bytes, node.memory_requested_bytes, node.memory_capacity_bytes),
             format!("{} / {}", bytes(node.disk_used_bytes), bytes(node.disk_capacity_bytes)),
             format!("{:?} / {:?}", node.version_sent, node.version_observed),
@@ -188,68 +210,4 @@ fn links(list: &NodeList) -> String {
         }
     }
     table.text()
-}
-
-pub(crate) fn explanation(explanation: &Explanation) -> String {
-    let mut text = format!("job {}, profile {}\n", explanation.name, explanation.profile);
-    for line in &explanation.lines {
-        text.push_str(&line.replace(char::is_control, " "));
-        text.push('\n');
-    }
-    text
-}
-
-/// An experiment's rows; the columns are the first row's keys, the profile first, those of nested objects
-/// with a dot.
-pub(crate) fn experiment(result: &Value) -> String {
-    let row = |row: &Value| {
-        let mut row = cells("", row);
-        row.sort_by_key(|(key, _)| key != "profile");
-        row
-    };
-    let rows: Vec<_> = result["rows"].as_array().into_iter().flatten().map(row).collect();
-    let Some(first) = rows.first() else {
-        return "no rows\n".to_owned();
-    };
-    let mut table = Table::new(first.iter().map(|(key, _)| key.as_str()));
-    for row in &rows {
-        table.row(row.iter().map(|(_, cell)| cell.clone()));
-    }
-    table.text()
-}
-
-fn cells(prefix: &str, value: &Value) -> Vec<(String, String)> {
-    match value {
-        Value::Object(fields) => {
-            let path = |key: &str| {
-                if prefix.is_empty() { key.to_owned() } else { format!("{prefix}.{key}") }
-            };
-            fields.iter().flat_map(|(key, value)| cells(&path(key), value)).collect()
-        }
-        Value::Number(number) if number.is_f64() => {
-            let number = number.as_f64().unwrap_or_default();
-            vec![(prefix.to_owned(), format!("{number:.3}"))]
-        }
-        Value::String(text) => vec![(prefix.to_owned(), text.clone())],
-        other => vec![(prefix.to_owned(), other.to_string())],
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_experiment_is_one_row_a_profile() {
-        let result = serde_json::json!({
-            "rows": [
-                { "profile": "otfs", "items_per_s_mean": 2.0, "timing": { "decision_ms_max": 7 } },
-                { "profile": "lr", "items_per_s_mean": 1.25, "timing": { "decision_ms_max": 1 } },
-            ]
-        });
-        let text = experiment(&result);
-        let lines: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).collect();
-        assert_eq!(lines[0], ["profile", "items_per_s_mean", "timing.decision_ms_max"]);
-        assert_eq!(lines[2], ["lr", "1.250", "1"]);
-    }
 }

@@ -102,6 +102,8 @@ mod tests {
             replans: 0,
             tasks: vec![task],
             flows: vec![],
+            strategy: None,
+            explanation: None,
         }
     }
 

@@ -1,0 +1,162 @@
+//! The figure of an experiment, as SVG: one panel a metric, lines over a sweep or bars without one, with
+//! whiskers for the 95% intervals.
+//!
+//! In: an experiment. Out: one SVG document with its own fonts' names, colours and white ground, so that it
+//! reads the same in a browser and on paper. Colours are Okabe's and Ito's, which colour-blind readers tell
+//! apart; in lines each profile has its own mark too.
+
+mod axis;
+mod canvas;
+mod panel;
+
+use edgeloom_common::units::{BitRate, Bytes};
+
+use crate::streaming::{Axis, Experiment, PROFILES, Row, Settings};
+use canvas::{Anchor, Canvas, Font};
+use panel::{Panel, Point, Series, XAxis};
+
+/// Of the profiles, the same in every figure; others take those after.
+const COLOURS: [&str; 8] =
+    ["#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#0072b2", "#d55e00", "#000000", "#999999"];
+const COLUMNS: usize = 2;
+/// Of a panel with its labels, in pixels.
+const WIDTH: f64 = 520.0;
+const HEIGHT: f64 = 340.0;
+/// Above the panels: title and legend.
+const HEAD: f64 = 86.0;
+
+/// What a panel shows of a row.
+struct Metric {
+    title: &'static str,
+    unit: &'static str,
+    key: &'static str,
+    value: fn(&Row) -> f64,
+}
+
+const METRICS: [Metric; 4] = [
+    Metric {
+        title: "Mean job throughput",
+        unit: "items/s",
+        key: "items_per_s_mean",
+        value: |row| row.items_per_s_mean,
+    },
+    Metric { title: "Mean waiting time", unit: "seconds", key: "wait_s_mean", value: |row| row.wait_s_mean },
+    Metric {
+        title: "Geometric mean of job throughput",
+        unit: "items/s",
+        key: "items_per_s_geomean",
+        value: |row| row.items_per_s_geomean,
+    },
+    Metric {
+        title: "Mean throughput of the worst five jobs",
+        unit: "items/s",
+        key: "items_per_s_worst5",
+        value: |row| row.items_per_s_worst5,
+    },
+];
+
+/// The document.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "panels and profiles are few")]
+pub fn svg(experiment: &Experiment) -> String {
+    let rows = METRICS.len().div_ceil(COLUMNS);
+    let mut canvas = Canvas::new(COLUMNS as f64 * WIDTH, HEAD + rows as f64 * HEIGHT);
+    canvas.text((24.0, 30.0), &title(&experiment.settings), Font::Title, Anchor::Start);
+    canvas.text((24.0, 48.0), &conditions(experiment), Font::Note, Anchor::Start);
+    if experiment.settings.sweep.is_some() {
+        legend(&mut canvas, &experiment.settings.profiles);
+    }
+    for (at, metric) in METRICS.iter().enumerate() {
+        let corner = ((at % COLUMNS) as f64 * WIDTH, HEAD + (at / COLUMNS) as f64 * HEIGHT);
+        panel(experiment, metric).draw(&mut canvas, corner, (WIDTH, HEIGHT));
+    }
+    canvas.finish()
+}
+
+fn panel(experiment: &Experiment, metric: &Metric) -> Panel {
+    let settings = &experiment.settings;
+    let series = |(at, profile): (usize, &String)| Series {
+        name: profile.clone(),
+        colour: COLOURS[style(&settings.profiles, at)],
+        mark: style(&settings.profiles, at),
+        points: experiment
+            .rows
+            .iter()
+            .filter(|row| row.profile == *profile)
+            .map(|row| point(row, metric))
+            .collect(),
+    };
+    let x = settings.sweep.as_ref().map_or(XAxis::Names, |sweep| XAxis::Numbers {
+        label: match sweep.axis {
+            Axis::Nodes => "nodes",
+            Axis::Jobs => "jobs",
+            Axis::Bandwidth => "mean link bandwidth (Mbit/s)",
+        },
+        scale: if sweep.axis == Axis::Bandwidth { 1e6 } else { 1.0 },
+    });
+    Panel {
+        title: metric.title,
+        unit: metric.unit,
+        x,
+        series: settings.profiles.iter().enumerate().map(series).collect(),
+    }
+}
+
+fn point(row: &Row, metric: &Metric) -> Point {
+    let half = row.ci95.get(metric.key).copied().flatten().unwrap_or(0.0);
+    Point { x: row.sweep.unwrap_or(0.0), mean: (metric.value)(row), half }
+}
+
+fn title(settings: &Settings) -> String {
+    match settings.sweep.as_ref().map(|sweep| sweep.axis) {
+        None => "Streaming jobs by profile".to_owned(),
+        Some(Axis::Nodes) => "Streaming jobs by number of nodes".to_owned(),
+        Some(Axis::Jobs) => "Streaming jobs by number of jobs".to_owned(),
+        Some(Axis::Bandwidth) => "Streaming jobs by link bandwidth".to_owned(),
+    }
+}
+
+/// What is not swept, and what the whiskers are.
+fn conditions(experiment: &Experiment) -> String {
+    let settings = &experiment.settings;
+    let swept = settings.sweep.as_ref().map(|sweep| sweep.axis);
+    let mut parts = Vec::new();
+    if swept != Some(Axis::Nodes) {
+        parts.push(format!("{} nodes", settings.nodes));
+    }
+    if swept != Some(Axis::Jobs) {
+        parts.push(format!("{} jobs", settings.jobs));
+    }
+    if swept != Some(Axis::Bandwidth) {
+        parts.push(format!("links of {}", BitRate(whole(settings.link_bps))));
+    }
+    parts.push(format!("{} jobs/s arrive", settings.arrivals_per_s));
+    parts.push(format!("{} an item", Bytes(whole(settings.raw_bits / 8.0))));
+    parts.push(format!("{} seeds, whiskers: 95% intervals", experiment.seeds));
+    parts.join(", ")
+}
+
+/// Of lines; bars have their names below.
+#[expect(clippy::cast_precision_loss, reason = "profiles are few")]
+fn legend(canvas: &mut Canvas, profiles: &[String]) {
+    for (at, profile) in profiles.iter().enumerate() {
+        let (x, y) = (28.0 + at as f64 * 110.0, 68.0);
+        let style = style(profiles, at);
+        let colour = COLOURS[style];
+        canvas.line((x, y), (x + 24.0, y), colour, 2.0);
+        canvas.mark((x + 12.0, y), style, colour);
+        canvas.text((x + 30.0, y + 4.0), profile, Font::Label, Anchor::Start);
+    }
+}
+
+/// Number of a profile's colour and mark.
+fn style(profiles: &[String], at: usize) -> usize {
+    let known = |name: &String| PROFILES.iter().position(|known| known == name);
+    let unknown = profiles[..at].iter().filter(|name| known(name).is_none()).count();
+    known(&profiles[at]).unwrap_or(PROFILES.len() + unknown) % COLOURS.len()
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "settings are positive")]
+fn whole(value: f64) -> u64 {
+    value.round() as u64
+}

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// The longest interface name of Linux (IFNAMSIZ of net/if.h, less the closing zero).
 const INTERFACE_NAME_MAX: usize = 15;
+const CLASS_MAX: usize = 63;
 /// A configuration is a page or two; more is a wrong file.
 const FILE_MAX_BYTES: u64 = 1 << 20;
 const DOCKER_SOCKET: &str = "unix:///var/run/docker.sock";
@@ -30,6 +31,8 @@ pub struct Config {
     pub bridge: String,
     /// The cgroup to count instead of the machine, relative to the cgroup mount.
     pub cgroup: Option<String>,
+    /// The hardware class; none: what the machine says of itself.
+    pub class: Option<String>,
     pub controller: Option<Controller>,
     pub labels: BTreeMap<String, String>,
     pub links: Vec<Link>,
@@ -90,6 +93,11 @@ pub enum ConfigProblem {
     /// A cgroup outside the mount.
     #[error("cgroup: {value:?} has to be relative to the cgroup mount and without '..'")]
     Cgroup { value: String },
+    /// No word for a hardware class.
+    #[error(
+        "class: {value:?} is no word of 1 to {CLASS_MAX} of a-z, 0-9, '.', '_' and '-', write it like pi4"
+    )]
+    Class { value: String },
     /// No host to connect to.
     #[error("controller.host is empty")]
     Host,
@@ -124,6 +132,7 @@ struct RawConfig {
     docker: Option<String>,
     bridge: Option<String>,
     cgroup: Option<String>,
+    class: Option<String>,
     controller: Option<Controller>,
     #[serde(default)]
     labels: BTreeMap<String, String>,
@@ -171,6 +180,9 @@ impl Config {
         if let Some(cgroup) = &raw.cgroup {
             check.cgroup(cgroup);
         }
+        if let Some(class) = &raw.class {
+            check.class(class);
+        }
         if let Some(controller) = &raw.controller {
             check.controller(controller);
         }
@@ -183,6 +195,7 @@ impl Config {
                 docker_socket,
                 bridge,
                 cgroup: raw.cgroup,
+                class: raw.class,
                 controller: raw.controller,
                 labels: raw.labels,
                 links,
@@ -245,6 +258,13 @@ impl Check {
     fn cgroup(&mut self, value: &str) {
         if value.is_empty() || value.starts_with('/') || value.split('/').any(|part| part == "..") {
             self.problems.push(ConfigProblem::Cgroup { value: value.to_owned() });
+        }
+    }
+
+    fn class(&mut self, value: &str) {
+        let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_' | '-');
+        if !(1..=CLASS_MAX).contains(&value.len()) || !value.chars().all(allowed) {
+            self.problems.push(ConfigProblem::Class { value: value.to_owned() });
         }
     }
 
@@ -352,6 +372,7 @@ mod tests {
             docker = "tcp://10.0.0.1:2375"
             bridge = "a-name-longer-than-15"
             cgroup = "../up"
+            class = "Pi 4"
             [[link]]
             neighbour = "n1"
             interface = "a/b"
@@ -360,7 +381,7 @@ mod tests {
             capacity = "20M"
         "#;
         let problems = read(bad).unwrap_err();
-        assert_eq!(problems.len(), 8, "{problems:?}");
+        assert_eq!(problems.len(), 9, "{problems:?}");
     }
 
     #[test]

@@ -5,16 +5,20 @@ use crate::network::NetworkError;
 use crate::node::Node;
 use edgeloom_common::desired::SCHEMA;
 use edgeloom_common::report::{Capabilities, ImageStore, Inventory, LayerInventory};
+use edgeloom_common::units::MilliCores;
 use edgeloom_observe::disk::DiskError;
+use edgeloom_observe::machine::MachineError;
 use edgeloom_observe::meter::{Meter, MeterError};
 use edgeloom_observe::speed::{SpeedError, Tracker};
-use edgeloom_observe::{disk, layers, speed};
+use edgeloom_observe::{class, disk, layers, speed};
 
 /// Why there is no inventory.
 #[derive(Debug, thiserror::Error)]
 pub enum InventoryError {
     #[error(transparent)]
     Meter(#[from] MeterError),
+    #[error(transparent)]
+    Machine(#[from] MachineError),
     #[error(transparent)]
     Speed(#[from] SpeedError),
     #[error(transparent)]
@@ -101,12 +105,20 @@ impl Gatherer {
             core_speed: self.speed.core_speed(),
             memory: capacity.memory,
             disk: disk::read(self.node.disk(engine))?.capacity,
-            class: String::new(),
+            class: self.class(capacity.cpu)?,
             labels: self.node.config.labels.clone(),
             capabilities,
             store: engine.store,
             layers,
         })
+    }
+
+    /// The configured class, or the machine's own: it changes with the CPU that containers may use.
+    fn class(&self, cpu: MilliCores) -> Result<String, InventoryError> {
+        match &self.node.config.class {
+            Some(class) => Ok(class.clone()),
+            None => Ok(class::class(cpu)?),
+        }
     }
 
     /// Layers, exactly, where Docker keeps them in the known layout. An empty list predicts a full pull.

@@ -4,8 +4,9 @@
 //! bounded. At most [`REQUESTS_MAX`] run at a time; the next is refused with the reason.
 
 use crate::engine::{ContainerEngine, EngineError, LogSelection, TaskKey};
+use crate::replies::{CHUNK_BYTES, Replies};
 use crate::wire::Up;
-use edgeloom_common::report::{LogsCommand, Reply};
+use edgeloom_common::report::LogsCommand;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -14,8 +15,6 @@ use tokio_util::sync::CancellationToken;
 
 /// People reading along on one node at a time.
 const REQUESTS_MAX: usize = 4;
-/// Largest text of a reply: well below the packet limit even when every byte is escaped in JSON.
-const CHUNK_BYTES: usize = 16 * 1024;
 /// Pieces read ahead of a slow connection.
 const READ_AHEAD: usize = 4;
 /// A log that was cut must not look like a whole one.
@@ -45,7 +44,7 @@ impl<E: ContainerEngine> LogRequests<E> {
         if self.running.contains_key(&id) {
             return;
         }
-        let mut replies = Replies { id, sequence: 0, up: self.up.clone() };
+        let mut replies = Replies::new(id, self.up.clone());
         if REQUESTS_MAX <= self.running.len() {
             self.tasks.spawn(async move {
                 let error =
@@ -118,42 +117,12 @@ async fn copy<E: ContainerEngine>(
     Ok(read?)
 }
 
-/// The answer to one request. A channel without a receiver means that the agent ends: nobody listens.
-struct Replies {
-    id: u64,
-    sequence: u64,
-    up: mpsc::Sender<Up>,
-}
-
-impl Replies {
-    async fn send(&mut self, text: &str) {
-        let mut rest = text;
-        while !rest.is_empty() {
-            let (chunk, after) = rest.split_at(rest.floor_char_boundary(CHUNK_BYTES));
-            self.say(Reply { text: chunk.to_owned(), ..self.next() }).await;
-            rest = after;
-        }
-    }
-
-    async fn end(&mut self, error: String) {
-        self.say(Reply { last: true, error, ..self.next() }).await;
-    }
-
-    fn next(&self) -> Reply {
-        Reply { id: self.id, sequence: self.sequence, text: String::new(), last: false, error: String::new() }
-    }
-
-    async fn say(&mut self, reply: Reply) {
-        self.sequence += 1;
-        let _ = self.up.send(Up::Reply(reply)).await;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::engine::NetworkSpec;
     use crate::engine::fake::{DIGEST, FakeEngine, document, spec};
+    use edgeloom_common::report::Reply;
     use std::collections::BTreeMap;
 
     async fn engine() -> Arc<FakeEngine> {

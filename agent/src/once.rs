@@ -2,6 +2,7 @@
 
 use crate::accept::Refusal;
 use crate::config::Config;
+use crate::engine::trial::Trials;
 use crate::engine::{ContainerEngine, EngineError};
 use crate::inventory::{Gatherer, InventoryError};
 use crate::network::NetworkError;
@@ -108,7 +109,7 @@ pub async fn purge(config: Config) -> Result<Vec<String>, OnceError> {
 
 /// Tries until nothing of ours is left: a daemon that is slow or starting may refuse to remove the
 /// network while a container is still on its way out, or finish a creation whose asker is gone.
-async fn purge_engine(engine: &impl ContainerEngine, bridge: &str) -> Vec<String> {
+async fn purge_engine(engine: &(impl ContainerEngine + Trials), bridge: &str) -> Vec<String> {
     let mut left = Vec::new();
     for attempt in 0..PURGE_ATTEMPTS {
         if attempt > 0 {
@@ -127,11 +128,14 @@ async fn purge_engine(engine: &impl ContainerEngine, bridge: &str) -> Vec<String
 
 /// Removes what is listed; empty when there was nothing, or nothing is left.
 async fn purge_engine_once(
-    engine: &impl ContainerEngine,
+    engine: &(impl ContainerEngine + Trials),
     bridge: &str,
 ) -> Result<Vec<PurgeFailure>, EngineError> {
     let containers = engine.list().await?;
-    let removals = join_all(containers.iter().map(|container| engine.remove(&container.id))).await;
+    let mut removals = join_all(containers.iter().map(|container| engine.remove(&container.id))).await;
+    for trial in engine.list_trials().await? {
+        removals.push(engine.remove_trial(&trial).await);
+    }
     let network = engine.remove_network(bridge).await;
     let failures = removals.into_iter().chain([network]).filter_map(Result::err).map(PurgeFailure::from);
     let left = engine.list().await?.into_iter();
@@ -160,6 +164,7 @@ mod tests {
     use super::*;
     use crate::engine::NetworkSpec;
     use crate::engine::fake::{DIGEST, FakeEngine, document, spec};
+    use crate::engine::trial::TrialSpec;
 
     async fn used_engine() -> FakeEngine {
         let engine = FakeEngine::default();
@@ -170,6 +175,15 @@ mod tests {
             let id = engine.create(&spec(task, "h"), "edgeloom0").await.unwrap();
             engine.start(&id).await.unwrap();
         }
+        let any = spec("any", "h");
+        let trial = TrialSpec {
+            image: any.image,
+            command: any.command,
+            environment: any.environment,
+            cpu: any.cpu,
+            memory: any.memory,
+        };
+        engine.create_trial(&trial).await.unwrap();
         engine
     }
 
@@ -184,6 +198,7 @@ mod tests {
         let (left, ()) = tokio::join!(purge_engine(&engine, "edgeloom0"), late);
         assert_eq!(left, Vec::<String>::new());
         assert_eq!(engine.list().await.unwrap(), []);
+        assert_eq!(engine.list_trials().await.unwrap(), Vec::<String>::new());
     }
 
     #[tokio::test(start_paused = true)]

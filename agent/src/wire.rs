@@ -5,6 +5,7 @@
 //! its sender wait or drop, as said beside each sender.
 
 use edgeloom_common::desired::DesiredState;
+use edgeloom_common::measure::MeasureCommand;
 use edgeloom_common::report::{Inventory, Links, LogsCommand, Observed, Reply, Report};
 
 /// What the agent says. Presence (`Status`) is the session's own affair: it knows when it connects.
@@ -26,4 +27,6 @@ pub enum Down {
     Desired(Box<DesiredState>),
     /// A request for logs and its id.
     Logs(u64, LogsCommand),
+    /// A request to measure a program, and its id.
+    Measure(u64, Box<MeasureCommand>),
 }

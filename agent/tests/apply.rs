@@ -83,7 +83,8 @@ async fn wait_for_carrier(site: &Site) {
 fn check_container(found: &ContainerInspectResponse, wanted: &ContainerSpec) {
     assert_eq!(found.state.as_ref().unwrap().running, Some(true));
     let limits = found.host_config.as_ref().unwrap();
-    assert_eq!((limits.nano_cpus, limits.memory), (Some(250_000_000), Some(32 << 20)));
+    assert_eq!((limits.cpu_quota, limits.cpu_period), (Some(25_000), Some(100_000)));
+    assert_eq!(limits.memory, Some(32 << 20));
     assert_eq!(limits.extra_hosts, Some(vec![format!("detect:{DETECT}")]));
     let config = found.config.as_ref().unwrap();
     let labels = config.labels.as_ref().unwrap();

@@ -202,6 +202,7 @@ fn observed(generation: u64) -> Observed {
         schema: SCHEMA,
         version: Version { epoch: 0, generation },
         network_applied: true,
+        listed: true,
         converged: true,
         containers: Vec::new(),
         pulls: Vec::new(),

@@ -93,7 +93,8 @@ pub struct ImageRef {
 pub struct ContainerSpec {
     pub job: JobName,
     pub task: TaskName,
-    /// Hash of everything below: a running container with the same hash is kept as it is.
+    /// Hash of everything but the limits: a running container with the same hash is kept, and its limits
+    /// are changed in place.
     pub spec_hash: String,
     pub image: ImageRef,
     /// Empty: what the image says.
@@ -101,6 +102,7 @@ pub struct ContainerSpec {
     pub command: Vec<String>,
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
+    /// Limits; zero: none.
     pub cpu: MilliCores,
     pub memory: Bytes,
     /// The task's address for life, from the pool.

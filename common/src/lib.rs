@@ -7,6 +7,7 @@
 pub mod desired;
 pub mod ids;
 pub mod job;
+pub mod measure;
 pub mod report;
 pub mod topics;
 pub mod units;

@@ -180,6 +180,9 @@ pub struct Observed {
     pub network_applied: bool,
     /// True once everything of `version` is as wanted.
     pub converged: bool,
+    /// The engine has told its containers since the agent started; before, `containers` are the wanted ones.
+    #[serde(default)]
+    pub listed: bool,
     #[serde(default)]
     pub containers: Vec<ContainerState>,
     #[serde(default)]

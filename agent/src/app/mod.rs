@@ -6,6 +6,7 @@
 mod links;
 mod report;
 mod route;
+mod tasks;
 mod watch;
 
 use crate::config::Config;

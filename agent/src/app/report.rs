@@ -1,5 +1,6 @@
 //! Load and inventory, told on time and when they change.
 
+use super::tasks::TaskMeter;
 use crate::engine::{ContainerEngine, EngineVersion};
 use crate::inventory::Gatherer;
 use crate::network::NetworkThread;
@@ -10,15 +11,17 @@ use edgeloom_common::ids::FlowId;
 use edgeloom_common::report::{FlowRate, Report};
 use edgeloom_common::units::{BitRate, Bytes};
 use edgeloom_net::FlowCounter;
-use edgeloom_observe::disk;
-use edgeloom_observe::meter::Meter;
+use edgeloom_observe::meter::{Meter, MeterError};
+use edgeloom_observe::{disk, heat};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep, timeout};
 
 /// A report at least this often: the controller takes silence of a few periods for a lost node.
-const REPORT_PERIOD: Duration = Duration::from_secs(10);
+const IDLE_PERIOD: Duration = Duration::from_secs(10);
+/// While tasks or flows are here: a shortfall has to be seen within half a minute, from several reports.
+const BUSY_PERIOD: Duration = Duration::from_secs(3);
 /// Layers and quotas are looked at this often; only changes are told.
 const INVENTORY_PERIOD: Duration = Duration::from_secs(5);
 /// Every so many looks Docker is asked for its version.
@@ -33,35 +36,57 @@ const ANSWER_MAX: Duration = Duration::from_secs(2);
 
 /// Sends reports for ever.
 pub(super) async fn reports(node: Node, up: mpsc::Sender<Up>) {
-    let mut meter = meter(&node).await;
-    let mut flows = FlowMeter::default();
-    let mut period = every(REPORT_PERIOD);
-    let mut engine = EngineVersion::default();
+    let mut reporter = Reporter::new(meter(&node).await, node);
     loop {
-        period.tick().await;
-        if engine.version.is_empty() {
-            let asked = timeout(ANSWER_MAX, node.engine.version()).await;
-            engine = asked.ok().and_then(Result::ok).unwrap_or_default();
-        }
-        let load = match meter.load() {
-            Ok(load) => load,
+        let pause = match reporter.report().await {
+            Ok(report) => {
+                let busy = !report.flows.is_empty() || !report.tasks.is_empty();
+                if up.send(Up::Report(report)).await.is_err() {
+                    return;
+                }
+                if busy { BUSY_PERIOD } else { IDLE_PERIOD }
+            }
             Err(error) => {
                 tracing::warn!(%error, "no load to report");
-                continue;
+                IDLE_PERIOD
             }
         };
-        let report = Report {
+        sleep(pause).await;
+    }
+}
+
+/// What reports are made from.
+struct Reporter {
+    node: Node,
+    meter: Meter,
+    flows: FlowMeter,
+    tasks: TaskMeter,
+    engine: EngineVersion,
+}
+
+impl Reporter {
+    fn new(meter: Meter, node: Node) -> Self {
+        let (flows, tasks) = (FlowMeter::default(), TaskMeter::default());
+        Self { node, meter, flows, tasks, engine: EngineVersion::default() }
+    }
+
+    async fn report(&mut self) -> Result<Report, MeterError> {
+        let node = &self.node;
+        if self.engine.version.is_empty() {
+            let asked = timeout(ANSWER_MAX, node.engine.version()).await;
+            self.engine = asked.ok().and_then(Result::ok).unwrap_or_default();
+        }
+        let load = self.meter.load()?;
+        let tasks = timeout(ANSWER_MAX, self.tasks.look(&node.engine)).await;
+        Ok(Report {
             schema: SCHEMA,
             cpu_used: load.cpu,
             memory_used: load.memory,
-            disk_used: disk::read(node.disk(&engine)).map(|disk| disk.used).unwrap_or_default(),
-            flows: timeout(ANSWER_MAX, flows.rates(&node.network)).await.unwrap_or_default(),
-            tasks: Vec::new(),
-            temperature_millicelsius: None,
-        };
-        if up.send(Up::Report(report)).await.is_err() {
-            return;
-        }
+            disk_used: disk::read(node.disk(&self.engine)).map(|disk| disk.used).unwrap_or_default(),
+            flows: timeout(ANSWER_MAX, self.flows.rates(&node.network)).await.unwrap_or_default(),
+            tasks: tasks.ok().and_then(Result::ok).unwrap_or_default(),
+            temperature_millicelsius: heat::millicelsius(),
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::engine::Docker;
 use crate::logs::LogRequests;
+use crate::measure::Measurements;
 use crate::node::Node;
 use crate::wire::{Down, Up};
 use crate::worker::Command;
@@ -17,11 +18,13 @@ pub(super) struct Outlets {
 
 /// Runs until the session or the worker is gone.
 pub(super) async fn run(node: Node, mut down: mpsc::Receiver<Down>, outlets: Outlets) {
-    let mut logs: LogRequests<Docker> = LogRequests::new(node.engine.clone(), outlets.up);
+    let mut logs: LogRequests<Docker> = LogRequests::new(node.engine.clone(), outlets.up.clone());
+    let mut measurements = Measurements::new(node.engine.clone(), outlets.up);
     while let Some(message) = down.recv().await {
         let command = match message {
             Down::Connected => {
                 logs.cancel_all();
+                measurements.cancel_all();
                 outlets.connections.send_modify(|count| *count += 1);
                 Command::Connected
             }
@@ -29,6 +32,11 @@ pub(super) async fn run(node: Node, mut down: mpsc::Receiver<Down>, outlets: Out
             Down::Logs(id, command) => {
                 tracing::debug!(id, job = %command.job, task = %command.task, "logs asked for");
                 logs.take(id, command);
+                continue;
+            }
+            Down::Measure(id, command) => {
+                tracing::debug!(id, image = %command.image.name, cancel = command.cancel, "measurement asked for");
+                measurements.take(id, *command);
                 continue;
             }
         };

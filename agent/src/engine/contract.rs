@@ -3,10 +3,13 @@
 use super::docker::Docker;
 use super::docker::private::{DaemonNetwork, PrivateDocker};
 use super::fake::{DIGEST, FakeEngine, document, owner, spec};
-use super::{ContainerEngine, EngineError, FoundState, LogSelection, NetworkSpec, TaskKey};
+use super::{
+    ContainerEngine, EngineError, FoundLimits, FoundState, Limits, LogSelection, NetworkSpec, TaskKey,
+};
 use bollard::Docker as Client;
 use bollard::query_parameters::InspectContainerOptions;
 use edgeloom_common::desired::{ContainerSpec, ImageRef};
+use edgeloom_common::units::{Bytes, MilliCores};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -53,6 +56,30 @@ async fn a_container_lives_from_creation_to_removal(engine: &impl ContainerEngin
     engine.remove(&id).await.unwrap();
     engine.remove(&id).await.unwrap();
     assert_eq!(state(engine, &spec).await, None);
+}
+
+async fn limits(engine: &impl ContainerEngine, id: &str) -> FoundLimits {
+    let found = engine.list().await.unwrap();
+    found.into_iter().find(|container| container.id == id).unwrap().limits
+}
+
+async fn limits_change_in_place_and_outlive_a_start(engine: &impl ContainerEngine, image: &ImageRef) {
+    let spec = task("limited", image);
+    let id = engine.create(&spec, BRIDGE).await.unwrap();
+    assert_eq!(limits(engine, &id).await, Limits::of(&spec).into());
+    let limited = |cpu, memory| Limits { cpu: MilliCores(cpu), memory: Bytes(memory) };
+    // Before its start, larger and smaller while it runs, without a limit and with one again.
+    let (early, rest) = (limited(50, 24 << 20), [(300, 64 << 20), (150, 32 << 20), (0, 0), (200, 48 << 20)]);
+    engine.limit(&id, early).await.unwrap();
+    engine.start(&id).await.unwrap();
+    assert_eq!(limits(engine, &id).await, early.into());
+    for wanted in rest.map(|(cpu, memory)| limited(cpu, memory)) {
+        engine.limit(&id, wanted).await.unwrap();
+        assert_eq!(limits(engine, &id).await, wanted.into());
+        assert_eq!(state(engine, &spec).await, Some(FoundState::Running));
+    }
+    engine.limit("gone", early).await.unwrap();
+    engine.remove(&id).await.unwrap();
 }
 
 async fn what_cannot_be_is_refused(engine: &impl ContainerEngine, image: &ImageRef) {
@@ -105,6 +132,7 @@ async fn logs_end_with_the_receiver(engine: &impl ContainerEngine, image: &Image
 
 async fn contract(engine: &impl ContainerEngine, image: &ImageRef) {
     a_container_lives_from_creation_to_removal(engine, image).await;
+    limits_change_in_place_and_outlive_a_start(engine, image).await;
     what_cannot_be_is_refused(engine, image).await;
     a_network_is_replaced_only_while_nothing_uses_it(engine, image).await;
     logs_end_with_the_receiver(engine, image).await;
@@ -130,6 +158,7 @@ async fn docker_keeps_the_contract() {
         contract(&engine, &image).await;
         the_log_is_bounded(&engine, &client, &image).await;
         limits_and_exit_code(&engine, &image).await;
+        memory_in_use_is_not_taken_away(&engine, &image).await;
     };
     tokio::time::timeout(TRIAL_MAX, trial).await.expect("a daemon that hangs fails the test");
 }
@@ -140,6 +169,31 @@ async fn the_log_is_bounded(engine: &Docker, client: &Client, image: &ImageRef) 
     let made = client.inspect_container(&id, None::<InspectContainerOptions>).await.unwrap();
     let options = made.host_config.unwrap().log_config.unwrap().config.unwrap();
     assert_eq!((options["max-size"].as_str(), options["max-file"].as_str()), ("10m", "3"));
+    engine.remove(&id).await.unwrap();
+}
+
+/// The container takes 24 MiB and burns its share until it is removed.
+async fn memory_in_use_is_not_taken_away(engine: &Docker, image: &ImageRef) {
+    let mut spec = ContainerSpec { memory: Bytes(64 << 20), ..task("full", image) };
+    spec.command.extend(["0", "600000", "24"].map(str::to_owned));
+    let id = engine.create(&spec, BRIDGE).await.unwrap();
+    engine.start(&id).await.unwrap();
+    let (sender, mut text) = mpsc::channel(8);
+    let reading = engine.logs(&id, LogSelection { follow: true, tail: None }, sender);
+    let taken = async {
+        let mut said = Vec::new();
+        while !String::from_utf8_lossy(&said).contains("memory taken") {
+            said.extend(text.recv().await.unwrap());
+        }
+        text.close();
+        while text.recv().await.is_some() {}
+    };
+    tokio::join!(async { reading.await.unwrap() }, taken);
+    let lower = Limits { cpu: MilliCores(70), memory: Bytes(16 << 20) };
+    let refused = engine.limit(&id, lower).await;
+    assert!(matches!(refused, Err(EngineError::MemoryInUse { .. })), "{refused:?}");
+    assert_eq!(limits(engine, &id).await, Limits { memory: spec.memory, ..lower }.into());
+    assert_eq!(state(engine, &spec).await, Some(FoundState::Running));
     engine.remove(&id).await.unwrap();
 }
 

@@ -1,9 +1,13 @@
 //! A container engine that behaves, in memory: it keeps state, refuses what Docker refuses, and can be
 //! told to fail, to stop answering, or to pull slowly. For the fast tests.
 
+mod trials;
+
+pub use trials::Script;
+
 use super::{
-    ContainerEngine, EngineError, EngineVersion, FoundContainer, FoundState, LogSelection, NetworkSpec,
-    Owner, PullProgress, TaskKey,
+    ContainerEngine, EngineError, EngineVersion, FoundContainer, FoundState, Limits, LogSelection,
+    NetworkSpec, Owner, PullProgress, TaskKey,
 };
 use edgeloom_common::desired::{ContainerSpec, DesiredState, ImageRef, Pool};
 use edgeloom_common::units::{Bytes, MilliCores};
@@ -31,7 +35,11 @@ struct State {
     failing_starts: u32,
     failing_removals: u32,
     removals: u32,
+    changes_of_limits: u32,
+    /// Of each running container.
+    memory_used: Bytes,
     watchers: Vec<mpsc::Sender<()>>,
+    trials: trials::State,
 }
 
 impl State {
@@ -91,6 +99,17 @@ impl FakeEngine {
     #[must_use]
     pub fn removals(&self) -> u32 {
         self.state().removals
+    }
+
+    /// Each running container uses so much memory from now on.
+    pub fn use_memory(&self, used: Bytes) {
+        self.state().memory_used = used;
+    }
+
+    /// How often a change of limits was asked for.
+    #[must_use]
+    pub fn changes_of_limits(&self) -> u32 {
+        self.state().changes_of_limits
     }
 
     /// The image is there without a pull, as after `docker load`.
@@ -200,6 +219,7 @@ impl ContainerEngine for FakeEngine {
             key,
             spec_hash: spec.spec_hash.clone(),
             address: Some(spec.address),
+            limits: Limits::of(spec).into(),
             state: FoundState::Created,
         };
         state.containers.insert(id.clone(), container);
@@ -229,6 +249,22 @@ impl ContainerEngine for FakeEngine {
                 .insert(id.to_owned(), FoundContainer { state: FoundState::Running, ..container });
             state.changed();
         }
+        Ok(())
+    }
+
+    async fn limit(&self, id: &str, limits: Limits) -> Result<(), EngineError> {
+        tokio::task::yield_now().await;
+        let mut state = self.state();
+        state.check_up()?;
+        state.changes_of_limits += 1;
+        let used = state.memory_used;
+        let Some(container) = state.containers.get_mut(id) else { return Ok(()) };
+        container.limits.cpu = Some(limits.cpu);
+        if container.state == FoundState::Running && limits.memory < used {
+            return Err(EngineError::MemoryInUse { id: id.to_owned(), used, wanted: limits.memory });
+        }
+        container.limits.memory = Some(limits.memory);
+        state.changed();
         Ok(())
     }
 
@@ -320,6 +356,7 @@ pub fn found(task: &str, hash: &str, state: FoundState) -> FoundContainer {
     FoundContainer {
         id: format!("id-{task}-{hash}"),
         key: TaskKey::of(&spec),
+        limits: Limits::of(&spec).into(),
         spec_hash: spec.spec_hash,
         address: Some(spec.address),
         state,

@@ -10,13 +10,17 @@ mod docker;
 #[cfg(any(test, feature = "fakes"))]
 pub mod fake;
 mod progress;
+pub mod trial;
 
 pub use docker::Docker;
+#[cfg(test)]
+pub(crate) use docker::private;
 pub use progress::PullProgress;
 
 use edgeloom_common::desired::{ContainerSpec, ImageRef, Pool};
 use edgeloom_common::ids::{ClusterId, JobName, NodeId, TaskName};
 use edgeloom_common::report::ImageStore;
+use edgeloom_common::units::{Bytes, MilliCores};
 use std::fmt;
 use std::future::Future;
 use std::net::Ipv4Addr;
@@ -32,6 +36,8 @@ pub mod label {
     pub const SPEC: &str = "edgeloom.spec";
     /// The task's address, since Docker's list does not show the address of a stopped container.
     pub const ADDRESS: &str = "edgeloom.address";
+    /// On a measurement, which is no task: the digest of its image.
+    pub const TRIAL: &str = "edgeloom.measure";
 }
 
 /// Whose containers: those of this cluster and node, and no others.
@@ -75,7 +81,45 @@ pub struct FoundContainer {
     pub key: TaskKey,
     pub spec_hash: String,
     pub address: Option<Ipv4Addr>,
+    pub limits: FoundLimits,
     pub state: FoundState,
+}
+
+/// What a container may use at most; zero: no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Limits {
+    pub cpu: MilliCores,
+    pub memory: Bytes,
+}
+
+impl Limits {
+    /// The limits of a wanted container.
+    #[must_use]
+    pub fn of(spec: &ContainerSpec) -> Self {
+        Self { cpu: spec.cpu, memory: spec.memory }
+    }
+}
+
+/// Limits in force; none where the kernel below the engine cannot limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FoundLimits {
+    pub cpu: Option<MilliCores>,
+    pub memory: Option<Bytes>,
+}
+
+impl FoundLimits {
+    /// They are as wanted, as far as they can be.
+    #[must_use]
+    pub fn are(self, wanted: Limits) -> bool {
+        self.cpu.is_none_or(|cpu| cpu == wanted.cpu)
+            && self.memory.is_none_or(|memory| memory == wanted.memory)
+    }
+}
+
+impl From<Limits> for FoundLimits {
+    fn from(limits: Limits) -> Self {
+        Self { cpu: Some(limits.cpu), memory: Some(limits.memory) }
+    }
 }
 
 /// What a found container does.
@@ -133,6 +177,11 @@ pub enum EngineError {
     /// The daemon answered no.
     #[error("docker refuses to {verb} {object}: {reason} (status {status})")]
     Refused { verb: &'static str, object: String, status: u16, reason: String },
+    /// A lower limit would end the container instead of limiting it.
+    #[error(
+        "the memory limit of container {id} stays: it uses {used}, over the wanted {wanted}; stop the job or give it more"
+    )]
+    MemoryInUse { id: String, used: Bytes, wanted: Bytes },
     /// The network cannot be replaced while others use it.
     #[error(
         "docker network {name} has the subnet {found}, not {wanted}, and {containers} container(s) use it; stop them first"
@@ -175,6 +224,9 @@ pub trait ContainerEngine: Send + Sync + 'static {
     ) -> impl Future<Output = Result<String, EngineError>> + Send;
     /// Starts it; running already is well.
     fn start(&self, id: &str) -> impl Future<Output = Result<(), EngineError>> + Send;
+    /// Changes the limits of a container, running or not, in place. A memory limit is never set below what
+    /// is used now: that is an error, the processor's limit being changed all the same.
+    fn limit(&self, id: &str, limits: Limits) -> impl Future<Output = Result<(), EngineError>> + Send;
     /// Stops it, with two seconds' grace, and removes it; gone already is well.
     fn remove(&self, id: &str) -> impl Future<Output = Result<(), EngineError>> + Send;
     /// Sends log text until the end, or until the receiver is gone.

@@ -4,7 +4,8 @@
 use crate::wire::Down;
 use edgeloom_common::desired::DesiredState;
 use edgeloom_common::ids::NodeId;
-use edgeloom_common::report::{LogsCommand, Status};
+use edgeloom_common::measure;
+use edgeloom_common::report::Status;
 use edgeloom_common::topics::{DOCUMENT_MAX, controller_status, desired, parse_command};
 use serde::de::DeserializeOwned;
 use std::collections::VecDeque;
@@ -14,14 +15,14 @@ use tokio::sync::{Notify, mpsc};
 /// Documents that none of the others replaces: of different clusters, or older ones sent on purpose.
 const DOCUMENTS_MAX: usize = 4;
 const COMMANDS_MAX: usize = 64;
-/// The longest command in bytes.
+/// The longest command in bytes; a measurement has its own bound.
 const COMMAND_MAX: usize = 4096;
 
 #[derive(Debug, Default)]
 struct Waiting {
     connected: bool,
     documents: VecDeque<Box<DesiredState>>,
-    commands: VecDeque<(u64, LogsCommand)>,
+    commands: VecDeque<Down>,
 }
 
 /// The waiting room between the connection and the agent.
@@ -51,12 +52,20 @@ impl Inbox {
             if let Some(status) = read::<Status>(topic, payload, COMMAND_MAX) {
                 tracing::info!(online = status.online, session = status.session, "controller's presence");
             }
-        } else if let Some(("logs", id)) = parse_command(&self.node, topic) {
-            if let Some(command) = read::<LogsCommand>(topic, payload, COMMAND_MAX) {
-                self.change(|waiting| waiting.add_command(id, command));
-            }
+        } else if let Some(command) = self.command(topic, payload) {
+            self.change(|waiting| waiting.add_command(command));
         } else {
-            tracing::debug!(topic, "message of an unknown kind");
+            tracing::debug!(topic, "message that is none for us");
+        }
+    }
+
+    fn command(&self, topic: &str, payload: &[u8]) -> Option<Down> {
+        match parse_command(&self.node, topic)? {
+            ("logs", id) => read(topic, payload, COMMAND_MAX).map(|command| Down::Logs(id, command)),
+            ("measure", id) => {
+                read(topic, payload, measure::COMMAND_MAX).map(|command| Down::Measure(id, command))
+            }
+            _ => None,
         }
     }
 
@@ -80,7 +89,7 @@ impl Inbox {
         if let Some(document) = waiting.documents.pop_front() {
             return Some(Down::Desired(document));
         }
-        waiting.commands.pop_front().map(|(id, command)| Down::Logs(id, command))
+        waiting.commands.pop_front()
     }
 
     fn change(&self, change: impl FnOnce(&mut Waiting)) {
@@ -100,12 +109,12 @@ impl Waiting {
         self.documents.push_back(document);
     }
 
-    fn add_command(&mut self, id: u64, command: LogsCommand) {
+    fn add_command(&mut self, command: Down) {
         if self.commands.len() == COMMANDS_MAX {
-            tracing::warn!(id, bound = COMMANDS_MAX, "command dropped: too many wait");
+            tracing::warn!(bound = COMMANDS_MAX, "command dropped: too many wait");
             return;
         }
-        self.commands.push_back((id, command));
+        self.commands.push_back(command);
     }
 }
 
@@ -188,6 +197,26 @@ mod tests {
         inbox.take_in("edgeloom/v1/n1/desired", &long);
         take_in(&Inbox::new("n2".parse().unwrap()), &document("home", 1));
         assert!(inbox.next().is_none());
+    }
+
+    #[test]
+    fn a_measurement_may_be_longer_than_other_commands() {
+        let inbox = inbox();
+        let command = |bytes: usize| {
+            let image = r#"{"repository":"r","digest":"d","name":"n"}"#;
+            let argument = "x".repeat(bytes);
+            format!(
+                r#"{{"image":{image},"command":["{argument}"],"cpu":0,"memory":0,"items":1,"timeout_s":1}}"#
+            )
+        };
+        for bytes in [1, COMMAND_MAX, measure::COMMAND_MAX] {
+            inbox.take_in("edgeloom/v1/n1/cmd/measure/7", command(bytes).as_bytes());
+        }
+        let next = || match inbox.next() {
+            Some(Down::Measure(7, command)) => Some(command.command[0].len()),
+            _ => None,
+        };
+        assert_eq!(std::iter::from_fn(next).collect::<Vec<_>>(), [1, COMMAND_MAX]);
     }
 
     #[test]

@@ -196,6 +196,7 @@ mod tests {
             schema: SCHEMA,
             version: Version { epoch: 1, generation },
             network_applied: true,
+            listed: true,
             converged: true,
             containers: Vec::new(),
             pulls: Vec::new(),

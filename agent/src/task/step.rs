@@ -4,7 +4,7 @@
 //! [`Action::Nothing`]. A container that runs with the wanted spec is adopted whoever started it, even
 //! while the network is being worked on: nothing healthy is restarted.
 
-use crate::engine::{FoundContainer, FoundState};
+use crate::engine::{FoundContainer, FoundState, Limits};
 use edgeloom_common::desired::ContainerSpec;
 
 /// All that decides the next action of one task.
@@ -44,6 +44,8 @@ pub(crate) enum Action {
     Create,
     /// Start a container that exists: made before a crash, or ended.
     Start,
+    /// Change its limits in place.
+    Limit,
     /// Stop and remove.
     Remove,
 }
@@ -67,7 +69,7 @@ pub(crate) fn step(situation: &Situation<'_>) -> Action {
         (None, None) => Action::Nothing,
         (None, Some(found)) => remove(situation, found),
         (Some(wanted), Some(found)) if wanted.spec_hash != found.spec_hash => remove(situation, found),
-        (Some(_), Some(found)) => keep(situation, found),
+        (Some(wanted), Some(found)) => keep(situation, wanted, found),
         (Some(_), None) => make(situation),
     }
 }
@@ -81,9 +83,13 @@ fn remove(situation: &Situation<'_>, found: &FoundContainer) -> Action {
     }
 }
 
-/// The container is the wanted one.
-fn keep(situation: &Situation<'_>, found: &FoundContainer) -> Action {
+/// The container is the wanted one. Its limits are changed in place, and before it starts again.
+fn keep(situation: &Situation<'_>, wanted: &ContainerSpec, found: &FoundContainer) -> Action {
+    let limited = found.limits.are(Limits::of(wanted));
     match found.state {
+        FoundState::Running | FoundState::Created | FoundState::Exited(_) if !limited => {
+            if situation.pausing { Action::Wait(Waiting::Pause) } else { Action::Limit }
+        }
         FoundState::Running => Action::Nothing,
         FoundState::Paused => Action::Wait(Waiting::Unpause),
         FoundState::Changing => Action::Wait(Waiting::Engine),
@@ -120,8 +126,9 @@ fn obstacle(situation: &Situation<'_>) -> Option<Waiting> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::TaskKey;
     use crate::engine::fake::{found, spec};
+    use crate::engine::{FoundLimits, TaskKey};
+    use edgeloom_common::units::MilliCores;
     use proptest::prelude::*;
 
     fn situation<'a>(wanted: Option<&'a ContainerSpec>, found: Option<&'a FoundContainer>) -> Situation<'a> {
@@ -177,6 +184,26 @@ mod tests {
         assert_eq!(step(&situation), Action::Pull);
     }
 
+    #[test]
+    fn other_limits_are_changed_in_place_and_before_a_start() {
+        let wanted = ContainerSpec { cpu: MilliCores(900), ..spec("t", "h1") };
+        for state in [FoundState::Running, FoundState::Created, FoundState::Exited(Some(1))] {
+            let found = found("t", "h1", state);
+            let early = Situation { network_applied: false, ..situation(Some(&wanted), Some(&found)) };
+            assert_eq!(step(&early), Action::Limit);
+            let pausing = Situation { pausing: true, ..early };
+            assert_eq!(step(&pausing), Action::Wait(Waiting::Pause));
+        }
+    }
+
+    #[test]
+    fn a_limit_that_the_kernel_cannot_set_is_not_asked_for() {
+        let wanted = spec("t", "h1");
+        let limits = FoundLimits { cpu: Some(wanted.cpu), memory: None };
+        let found = FoundContainer { limits, ..found("t", "h1", FoundState::Running) };
+        assert_eq!(step(&situation(Some(&wanted), Some(&found))), Action::Nothing);
+    }
+
     /// A perfect world: carries an action out at once.
     fn carry_out(
         action: Action,
@@ -188,10 +215,18 @@ mod tests {
             Action::LookForImage => *image = Image::Missing,
             Action::Pull => *image = Image::Present,
             Action::Remove => *found = None,
+            Action::Limit => {
+                let limits = Limits::of(wanted.expect("only a wanted container is limited"));
+                *found = found.take().map(|found| FoundContainer { limits: limits.into(), ..found });
+            }
             Action::Create | Action::Start => {
                 let spec = wanted.expect("only a wanted container is started");
                 let container = self::found("t", &spec.spec_hash, FoundState::Running);
-                *found = Some(FoundContainer { key: TaskKey::of(spec), ..container });
+                *found = Some(FoundContainer {
+                    key: TaskKey::of(spec),
+                    limits: Limits::of(spec).into(),
+                    ..container
+                });
             }
             Action::Nothing | Action::Wait(_) => {}
         }
@@ -206,8 +241,10 @@ mod tests {
                 FoundState::Created, FoundState::Running, FoundState::Exited(Some(1)), FoundState::Dead,
             ]),
             image in prop::sample::select(vec![Image::Unknown, Image::Missing, Image::Present]),
+            cpu in 100u32..102,
         ) {
-            let wanted = wanted.map(|hash| spec("t", &hash));
+            let cpu = MilliCores(cpu);
+            let wanted = wanted.map(|hash| ContainerSpec { cpu, ..spec("t", &hash) });
             let mut found = found_hash.map(|hash| self::found("t", &hash, state));
             let mut image = image;
             for _ in 0..5 {
@@ -216,6 +253,7 @@ mod tests {
             }
             let settled = Situation { image, ..situation(wanted.as_ref(), found.as_ref()) };
             prop_assert_eq!(step(&settled), Action::Nothing);
+            prop_assert_eq!(found.as_ref().map(|found| found.limits), wanted.as_ref().map(|spec| Limits::of(spec).into()));
             prop_assert_eq!(found.map(|found| found.spec_hash), wanted.map(|spec| spec.spec_hash));
         }
     }

@@ -2,7 +2,7 @@
 
 use super::NodeState;
 use crate::engine::{
-    ContainerEngine, EngineError, FoundContainer, FoundState, NetworkSpec, PullProgress, TaskKey,
+    ContainerEngine, EngineError, FoundContainer, FoundState, Limits, NetworkSpec, PullProgress, TaskKey,
 };
 use crate::network::{NetworkError, NetworkThread};
 use crate::store::{DesiredFile, StateError};
@@ -24,6 +24,7 @@ pub(super) enum Todo {
     Pull(ImageRef, watch::Sender<PullProgress>),
     Create(ContainerSpec),
     Start(FoundContainer),
+    Limit(FoundContainer, Limits),
     Remove(FoundContainer),
 }
 
@@ -38,6 +39,8 @@ pub(super) enum Done {
     Pulled(ImageRef, Result<(), EngineError>),
     /// A container was made (unless none is given) and started (unless there is an error).
     Started(TaskKey, Option<FoundContainer>, Result<(), EngineError>),
+    /// With the limits that it was to have.
+    Limited(FoundContainer, Result<(), EngineError>),
     Removed(FoundContainer, Result<(), EngineError>),
 }
 
@@ -103,6 +106,10 @@ impl<E: ContainerEngine> Actions<E> {
             })),
             Todo::Create(spec) => drop(self.running.spawn(create(engine, spec, bridge))),
             Todo::Start(container) => drop(self.running.spawn(start(engine, container))),
+            Todo::Limit(container, limits) => drop(self.running.spawn(async move {
+                let limited = engine.limit(&container.id, limits).await;
+                Done::Limited(FoundContainer { limits: limits.into(), ..container }, limited)
+            })),
             Todo::Remove(container) => drop(self.running.spawn(async move {
                 let removed = engine.remove(&container.id).await;
                 Done::Removed(container, removed)
@@ -122,9 +129,9 @@ async fn create<E: ContainerEngine>(engine: Arc<E>, spec: ContainerSpec, bridge:
     match engine.create(&spec, &bridge).await {
         Err(error) => Done::Started(key, None, Err(error)),
         Ok(id) => {
-            let address = Some(spec.address);
-            let container =
-                FoundContainer { id, key, spec_hash: spec.spec_hash, address, state: FoundState::Created };
+            let limits = Limits::of(&spec).into();
+            let (address, state) = (Some(spec.address), FoundState::Created);
+            let container = FoundContainer { id, key, spec_hash: spec.spec_hash, address, limits, state };
             start(engine, container).await
         }
     }

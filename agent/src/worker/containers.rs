@@ -2,7 +2,7 @@
 
 use super::act::Todo;
 use super::images::Images;
-use crate::engine::{EngineError, FoundContainer, FoundState, TaskKey};
+use crate::engine::{EngineError, FoundContainer, FoundState, Limits, TaskKey};
 use crate::store::{Event, History};
 use crate::task::backoff::{Backoff, HEALTHY_AFTER, jitter};
 use crate::task::step::{Action, Image, Situation, Waiting, step};
@@ -33,6 +33,8 @@ pub(super) struct Task {
     pub(super) busy: Option<Action>,
     pub(super) restarts: u32,
     pub(super) error: String,
+    /// Why the wanted limits are not in force.
+    pub(super) limit_error: String,
     backoff: Backoff,
     pub(super) pause: Option<Instant>,
     running_since: Option<Instant>,
@@ -82,8 +84,10 @@ impl Containers {
     pub(super) fn turn(&mut self, before: Option<&DesiredState>, after: &DesiredState) {
         let (before, after) = (before.map(by_key).unwrap_or_default(), by_key(after));
         for (key, task) in &mut self.tasks {
-            let [old, new] = [&before, &after].map(|wanted| wanted.get(key).map(|spec| &spec.spec_hash));
+            let [old, new] = [&before, &after]
+                .map(|wanted| wanted.get(key).map(|spec| (&spec.spec_hash, Limits::of(spec))));
             if old != new {
+                task.limit_error.clear();
                 task.pause = None;
             }
         }
@@ -143,6 +147,7 @@ impl Containers {
         let todo = match action {
             Action::Create => Todo::Create(wanted?.clone()),
             Action::Start => Todo::Start(found?),
+            Action::Limit => Todo::Limit(found?, Limits::of(wanted?)),
             Action::Remove => Todo::Remove(found?),
             Action::Nothing | Action::Wait(_) | Action::LookForImage | Action::Pull => return None,
         };
@@ -265,6 +270,29 @@ impl Containers {
         }
         if let (Some(container), Some(found)) = (container, &mut self.found) {
             found.insert(key, container);
+        }
+    }
+
+    pub(super) fn limited(
+        &mut self,
+        container: FoundContainer,
+        limited: Result<(), EngineError>,
+        now: Instant,
+    ) {
+        self.look = true;
+        let task = self.tasks.entry(container.key.clone()).or_default();
+        task.busy = None;
+        match limited {
+            Ok(()) => {
+                task.limit_error.clear();
+                if let Some(found) = self.found.as_mut().and_then(|found| found.get_mut(&container.key)) {
+                    found.limits = container.limits;
+                }
+            }
+            Err(error) => {
+                task.limit_error = format!("task {}: {error}", container.key);
+                task.pause = Some(now + task.backoff.failed(jitter()));
+            }
         }
     }
 

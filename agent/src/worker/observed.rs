@@ -38,6 +38,7 @@ impl NodeState {
             version,
             network_applied,
             converged: settled && images,
+            listed: self.containers.found.is_some(),
             containers,
             pulls: self.images.pulls(),
             problems: self.problems(),
@@ -87,7 +88,9 @@ impl NodeState {
             &self.kernel.network_error,
             &self.kernel.apply_error,
         ];
-        let problems = single.into_iter().filter(|text| !text.is_empty()).chain(&self.kernel.problems);
+        let limits = self.containers.tasks.values().map(|task| &task.limit_error);
+        let problems =
+            single.into_iter().chain(limits).filter(|text| !text.is_empty()).chain(&self.kernel.problems);
         let unique: BTreeSet<&String> = problems.collect();
         unique.into_iter().take(PROBLEMS_MAX).cloned().collect()
     }

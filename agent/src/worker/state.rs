@@ -149,6 +149,7 @@ impl NodeState {
             Done::ImageLooked(image, found) => self.images.looked(&image, found, now),
             Done::Pulled(image, pulled) => self.images.pulled(&image, pulled, now),
             Done::Started(key, container, started) => self.started(key, container, &started, now),
+            Done::Limited(container, limited) => self.containers.limited(container, limited, now),
             Done::Removed(container, removed) => self.containers.removed(&container, removed, now),
         }
     }

@@ -13,7 +13,7 @@ use std::any::Any;
 /// Why a request is refused.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ApiError {
-    #[error("nothing is served at {path}; the API begins at /v1/jobs and /v1/nodes")]
+    #[error("nothing is served at {path}; the API begins at /v1/jobs, /v1/nodes and /v1/events")]
     NoSuchPath { path: String },
     #[error("{path} has no method {method}; the Allow header names those it has")]
     NoSuchMethod { method: String, path: String },

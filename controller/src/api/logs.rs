@@ -3,7 +3,7 @@
 use super::Api;
 use super::error::ApiError;
 use super::request::{Job, Parameters};
-use crate::logs::{Piece, Prefixed, TaskLog};
+use crate::logs::{Answer, Piece, Prefixed};
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
@@ -93,7 +93,7 @@ async fn tasks(api: &Api, name: &JobName, task: Option<&str>) -> Result<Tasks, A
 
 /// One task's log on its way into the answer.
 struct Reader {
-    log: TaskLog,
+    log: Answer,
     lines: Option<Prefixed>,
     task: TaskName,
     node: NodeId,

@@ -5,9 +5,11 @@
 
 mod body;
 mod error;
+mod events;
 mod health;
 mod jobs;
 mod logs;
+mod measure;
 mod nodes;
 mod request;
 pub mod serve;
@@ -16,7 +18,7 @@ mod tests;
 
 use crate::logs::Logs;
 use axum::Router;
-use axum::routing::get;
+use axum::routing::{get, post};
 use edgeloom_cluster::Cluster;
 use tower_http::catch_panic::CatchPanicLayer;
 
@@ -34,7 +36,10 @@ pub fn router(api: Api) -> Router {
         .route("/v1/jobs/{name}", get(jobs::show).delete(jobs::stop))
         .route("/v1/jobs/{name}/explain", get(jobs::explain))
         .route("/v1/jobs/{name}/logs", get(logs::stream))
+        .route("/v1/measure", post(measure::measure))
+        .route("/v1/profiles", get(measure::profiles))
         .route("/v1/nodes", get(nodes::list))
+        .route("/v1/events", get(events::list))
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
         .fallback(request::no_such_path)

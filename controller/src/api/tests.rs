@@ -1,6 +1,7 @@
 //! Requests into the router over a cluster without nodes, and over real sockets where those matter.
 
 mod jobs;
+mod measure;
 
 use super::{Api, router, serve};
 use crate::logs::Logs;
@@ -8,9 +9,10 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
 use axum::routing::get;
-use edgeloom_cluster::{Cluster, Settings};
+use edgeloom_cluster::{Cluster, NodeMessage, Settings};
 use edgeloom_common::desired::Pool;
-use edgeloom_common::view::{JobList, JobView, NodeList, Problem};
+use edgeloom_common::report::Status;
+use edgeloom_common::view::{EventList, JobList, JobView, NodeList, Problem};
 use http_body_util::BodyExt;
 use std::net::SocketAddr;
 use tempfile::TempDir;
@@ -43,7 +45,9 @@ struct Fixture {
     router: Router,
     cluster: Cluster,
     _state: TempDir,
-    _published: mpsc::Receiver<edgeloom_cluster::Publish>,
+    logs: Logs,
+    /// What cluster and logs publish; whoever plays the agents takes it.
+    published: Option<mpsc::Receiver<edgeloom_cluster::Publish>>,
 }
 
 fn fixture() -> Fixture {
@@ -61,8 +65,9 @@ fn with_registries(insecure_registries: Vec<String>) -> Fixture {
     };
     let (publish, published) = mpsc::channel(64);
     let cluster = Cluster::start(settings, publish.clone()).unwrap();
-    let router = router(Api { cluster: cluster.clone(), logs: Logs::new(publish) });
-    Fixture { router, cluster, _state: state, _published: published }
+    let logs = Logs::new(publish);
+    let router = router(Api { cluster: cluster.clone(), logs: logs.clone() });
+    Fixture { router, cluster, logs, _state: state, published: Some(published) }
 }
 
 impl Fixture {
@@ -136,6 +141,9 @@ async fn what_is_not_there_is_said_so() {
         (Method::GET, "/v1/jobs/a/logs?tail=many", 400, "query.invalid"),
         (Method::GET, "/v1/jobs/a/logs?fellow=true", 400, "query.invalid"),
         (Method::POST, "/v1/jobs?dryrun=true", 400, "query.invalid"),
+        (Method::GET, "/v1/events?job=No%20Name", 404, "job.unknown"),
+        (Method::GET, "/v1/events?after=-1", 400, "query.invalid"),
+        (Method::GET, "/v1/events?jobs=a", 400, "query.invalid"),
         (Method::GET, "/v2/jobs", 404, "path.unknown"),
         (Method::PUT, "/v1/jobs", 405, "method.unknown"),
         (Method::POST, "/v1/nodes", 405, "method.unknown"),
@@ -161,6 +169,26 @@ async fn an_empty_cluster_answers() {
     assert_eq!((status, serde_json::from_slice::<NodeList>(&body).unwrap().nodes.len()), (StatusCode::OK, 0));
     assert_eq!(fixture.ask(Method::GET, "/livez", Body::empty()).await.0, StatusCode::OK);
     assert_eq!(fixture.ask(Method::GET, "/readyz", Body::empty()).await.0, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn events_are_listed_after_a_number_and_by_job() {
+    let fixture = fixture();
+    for online in [true, false] {
+        let status = NodeMessage::Status(Status::new(online, 1));
+        fixture.cluster.observe("n1".parse().unwrap(), status).await;
+    }
+    let list = async |path: &str| {
+        let (status, body) = fixture.ask(Method::GET, path, Body::empty()).await;
+        assert_eq!(status, StatusCode::OK);
+        serde_json::from_slice::<EventList>(&body).unwrap().events
+    };
+    let all = list("/v1/events").await;
+    let kinds: Vec<_> = all.iter().map(|event| (event.number, event.kind.as_str())).collect();
+    assert_eq!(kinds, [(1, "node-up"), (2, "node-down")]);
+    assert_eq!(list("/v1/events?after=1").await, all[1..]);
+    assert!(list("/v1/events?after=2").await.is_empty());
+    assert!(list("/v1/events?job=ghost").await.is_empty());
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Containers of ours: made from a spec, found by their labels.
 
-use super::{Docker, EngineError, FoundContainer, Request, has_status, pull_reference};
-use crate::engine::{FoundState, TaskKey, label};
+use super::{Docker, EngineError, FoundContainer, Request, has_status, limits, pull_reference};
+use crate::engine::{FoundLimits, FoundState, Limits, TaskKey, label};
 use bollard::models::{
     ContainerCreateBody, ContainerSummary, ContainerSummaryStateEnum, EndpointIpamConfig, EndpointSettings,
     HostConfig, HostConfigLogConfig, NetworkingConfig, RestartPolicy, RestartPolicyNameEnum,
@@ -25,10 +25,12 @@ pub(super) async fn list(docker: &Docker) -> Result<Vec<FoundContainer>, EngineE
     let request = Request { verb: "list", object: "containers" };
     let listed = docker.client().await?.list_containers(Some(options)).await;
     let listed = listed.map_err(|error| docker.refusal(request, &error))?;
-    Ok(listed.into_iter().filter_map(found).collect())
+    let found = listed.into_iter().filter_map(found).collect();
+    limits::look_up(docker, found).await
 }
 
-/// A listed container; one whose labels do not read was not made by us and is left alone.
+/// A listed container, its limits not yet looked up; one whose labels do not read was not made by us and is
+/// left alone.
 fn found(summary: ContainerSummary) -> Option<FoundContainer> {
     let labels = summary.labels?;
     let key =
@@ -48,6 +50,7 @@ fn found(summary: ContainerSummary) -> Option<FoundContainer> {
         key,
         spec_hash: labels.get(label::SPEC)?.clone(),
         address: labels.get(label::ADDRESS).and_then(|address| address.parse().ok()),
+        limits: FoundLimits::default(),
         state,
     })
 }
@@ -88,7 +91,7 @@ fn body(docker: &Docker, spec: &ContainerSpec, bridge: &str) -> ContainerCreateB
         cmd: (!spec.command.is_empty()).then(|| spec.command.clone()),
         env: Some(spec.environment.iter().map(|(key, value)| format!("{key}={value}")).collect()),
         labels: Some(labels),
-        host_config: Some(limits(spec, bridge)),
+        host_config: Some(host_config(spec, bridge)),
         networking_config: Some(NetworkingConfig {
             endpoints_config: Some(HashMap::from([(bridge.to_owned(), endpoint)])),
         }),
@@ -98,11 +101,13 @@ fn body(docker: &Docker, spec: &ContainerSpec, bridge: &str) -> ContainerCreateB
 
 /// Docker does not restart our containers: after a reboot the network has to stand before they start,
 /// and that order is the agent's.
-fn limits(spec: &ContainerSpec, bridge: &str) -> HostConfig {
-    let memory = i64::try_from(spec.memory.0).unwrap_or(i64::MAX);
+fn host_config(spec: &ContainerSpec, bridge: &str) -> HostConfig {
+    let limits = limits::in_words(Limits::of(spec));
     HostConfig {
-        nano_cpus: Some(i64::from(spec.cpu.0) * 1_000_000),
-        memory: Some(memory),
+        cpu_period: limits.cpu_period,
+        cpu_quota: limits.cpu_quota,
+        memory: limits.memory,
+        memory_swap: limits.memory_swap,
         init: Some(false),
         network_mode: Some(bridge.to_owned()),
         extra_hosts: Some(spec.hosts.iter().map(|(name, address)| format!("{name}:{address}")).collect()),
@@ -116,7 +121,7 @@ fn limits(spec: &ContainerSpec, bridge: &str) -> HostConfig {
 }
 
 /// Bounded, so that a task that talks all the time cannot fill the node's disk: 30 MB for each.
-fn log_files() -> HostConfigLogConfig {
+pub(super) fn log_files() -> HostConfigLogConfig {
     let options = [("max-size", "10m"), ("max-file", "3")];
     HostConfigLogConfig {
         typ: Some("json-file".to_owned()),

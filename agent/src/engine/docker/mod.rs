@@ -5,13 +5,16 @@
 //! Docker 20.10 those above 1.41.
 
 mod containers;
+mod limits;
 mod network;
 #[cfg(test)]
-pub(super) mod private;
+pub(crate) mod private;
+mod process;
 mod streams;
+mod trial;
 
 use super::{
-    ContainerEngine, EngineError, EngineVersion, FoundContainer, LogSelection, NetworkSpec, Owner,
+    ContainerEngine, EngineError, EngineVersion, FoundContainer, Limits, LogSelection, NetworkSpec, Owner,
     PullProgress,
 };
 use bollard::errors::Error;
@@ -32,6 +35,7 @@ pub struct Docker {
     owner: Owner,
     /// A client that has settled on an API version.
     client: Mutex<Option<Client>>,
+    limits: limits::Known,
 }
 
 /// What a request was about, for its error.
@@ -45,7 +49,7 @@ impl Docker {
     /// The engine at `socket`; nothing is connected yet.
     #[must_use]
     pub fn new(socket: PathBuf, owner: Owner) -> Self {
-        Self { socket, owner, client: Mutex::new(None) }
+        Self { socket, owner, client: Mutex::new(None), limits: limits::Known::default() }
     }
 
     /// The settled client, or a new one.
@@ -64,6 +68,11 @@ impl Docker {
         let client = client.negotiate_version().await.map_err(|error| self.unreachable(&error))?;
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
         Ok(client)
+    }
+
+    /// The id of a container's first process; none if it does not run.
+    pub(crate) async fn process(&self, id: &str) -> Result<Option<u32>, EngineError> {
+        process::first(self, id).await
     }
 
     fn unreachable(&self, error: &Error) -> EngineError {
@@ -137,6 +146,10 @@ impl ContainerEngine for Docker {
 
     async fn start(&self, id: &str) -> Result<(), EngineError> {
         containers::start(self, id).await
+    }
+
+    async fn limit(&self, id: &str, limits: Limits) -> Result<(), EngineError> {
+        limits::change(self, id, limits).await
     }
 
     async fn remove(&self, id: &str) -> Result<(), EngineError> {

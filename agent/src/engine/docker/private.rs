@@ -14,17 +14,26 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// A task's program: says something, then waits for SIGTERM, or ends with the code it is given.
+/// A task's program: says something, then waits for SIGTERM, or ends with the code it is given, after it
+/// has taken so many MiB and burnt so many milliseconds.
 const PROGRAM: &str = r#"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 #include <unistd.h>
 static void end(int signal) { (void)signal; _exit(0); }
 int main(int count, char **words) {
     signal(SIGTERM, end);
     puts("said once");
     fflush(stdout);
+    if (count > 3) {
+        memset(malloc((size_t)atoi(words[3]) << 20), 1, (size_t)atoi(words[3]) << 20);
+        puts("memory taken");
+        fflush(stdout);
+    }
+    if (count > 2) while (clock() / (CLOCKS_PER_SEC / 1000) < atoi(words[2])) {}
     if (count > 1) return atoi(words[1]);
     for (;;) pause();
 }

@@ -89,7 +89,8 @@ pub(super) async fn logs(
 
 pub(super) async fn events(docker: &Docker, changed: mpsc::Sender<()>) -> Result<(), EngineError> {
     let labels = vec![format!("{}={}", label::NODE, docker.owner.node)];
-    let actions = ["start", "die", "destroy", "pause", "unpause", "oom"].map(str::to_owned).to_vec();
+    let actions =
+        ["start", "die", "destroy", "pause", "unpause", "oom", "update"].map(str::to_owned).to_vec();
     let filters =
         HashMap::from([("type", vec!["container".to_owned()]), ("label", labels), ("event", actions)]);
     // The daemon repeats what happened since now, so nothing falls between the first look and the stream.
@@ -97,9 +98,14 @@ pub(super) async fn events(docker: &Docker, changed: mpsc::Sender<()>) -> Result
     let options = EventsOptionsBuilder::new().since(&now.to_string()).filters(&filters).build();
     let stream = docker.client().await?.events(Some(options));
     pin_mut!(stream);
+    docker.limits.forget_all();
     let _ = changed.try_send(());
     while let Some(event) = stream.next().await {
-        event.map_err(|error| docker.refusal(Request { verb: "follow", object: "events" }, &error))?;
+        let event =
+            event.map_err(|error| docker.refusal(Request { verb: "follow", object: "events" }, &error))?;
+        if event.action.as_deref() == Some("update") {
+            event.actor.and_then(|actor| actor.id).iter().for_each(|id| docker.limits.forget(id));
+        }
         // A full channel holds a signal that has not been looked at yet: it covers this event too.
         if changed.try_send(()).is_err() && changed.is_closed() {
             break;

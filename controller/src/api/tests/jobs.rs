@@ -17,7 +17,7 @@ struct Posts {
     registry: String,
 }
 
-fn inventory() -> Inventory {
+pub(super) fn inventory() -> Inventory {
     Inventory {
         schema: 1,
         cluster: "test".parse().unwrap(),

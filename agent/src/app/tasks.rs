@@ -1,0 +1,128 @@
+//! What each running container of ours uses, for the report.
+//!
+//! Docker is asked which containers there are, and once for each one's process; the figures are the
+//! kernel's own files. A container seen for the first time has no figures until the next look.
+
+use crate::engine::{ContainerEngine, Docker, EngineError, FoundContainer, FoundState};
+use edgeloom_common::report::TaskUse;
+use edgeloom_observe::container::Container;
+use std::collections::BTreeMap;
+
+/// Containers followed, by their id.
+#[derive(Debug, Default)]
+pub(super) struct TaskMeter {
+    followed: BTreeMap<String, Container>,
+}
+
+impl TaskMeter {
+    /// Use since the look before, of each container that runs and ran then.
+    pub(super) async fn look(&mut self, engine: &Docker) -> Result<Vec<TaskUse>, EngineError> {
+        let mut running = engine.list().await?;
+        running.retain(|found| found.state == FoundState::Running);
+        self.followed.retain(|id, _| running.iter().any(|found| found.id == *id));
+        let mut uses = Vec::with_capacity(running.len());
+        for found in running {
+            match self.used(&found) {
+                Some(used) => uses.push(used),
+                None => self.follow(engine, &found.id).await?,
+            }
+        }
+        Ok(uses)
+    }
+
+    /// None of a container not followed yet, or started again since.
+    fn used(&mut self, found: &FoundContainer) -> Option<TaskUse> {
+        let used = self.followed.get_mut(&found.id)?.used().ok()?;
+        Some(TaskUse {
+            job: found.key.job.clone(),
+            task: found.key.task.clone(),
+            cpu: used.cpu,
+            memory: used.memory,
+            received: used.received,
+            sent: used.sent,
+        })
+    }
+
+    async fn follow(&mut self, engine: &Docker, id: &str) -> Result<(), EngineError> {
+        self.followed.remove(id);
+        let Some(process) = engine.process(id).await? else { return Ok(()) };
+        match Container::open(id, process) {
+            Ok(container) => drop(self.followed.insert(id.to_owned(), container)),
+            Err(error) => tracing::debug!(%error, id, "what a container uses is not measured"),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::fake::{document, owner, spec};
+    use crate::engine::private::{DaemonNetwork, PrivateDocker};
+    use crate::engine::{Limits, NetworkSpec};
+    use edgeloom_common::desired::ContainerSpec;
+    use edgeloom_common::units::{Bytes, MilliCores};
+    use std::time::Duration;
+
+    /// Many times what a daemon needs on a slow disk: a bound for one that never answers.
+    const TRIAL_MAX: Duration = Duration::from_secs(300);
+
+    /// The test's daemon has process ids of its own, so its container is looked for by its control group.
+    fn process_of(id: &str) -> Option<u32> {
+        let entries = std::fs::read_dir("/proc").unwrap().flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        let member = |pid: &u32| {
+            let file = std::fs::read_to_string(format!("/proc/{pid}/cgroup"));
+            file.is_ok_and(|text| text.contains(id))
+        };
+        pids.into_iter().find(member)
+    }
+
+    #[tokio::test]
+    async fn a_container_s_use_is_read_from_the_kernel() {
+        let trial = async {
+            let network = DaemonNetwork { enter: ["unshare", "--net"], tables: "--iptables=false" };
+            let Some(mut docker) = PrivateDocker::start(network) else { return };
+            let client = docker.client().await;
+            let image = docker.import(&client).await;
+            let engine = Docker::new(docker.socket(), owner());
+            let bridge = "edgeloom-test".to_owned();
+            let network = NetworkSpec { bridge: bridge.clone(), pool: document(1, vec![]).pool };
+            engine.ensure_network(&network).await.unwrap();
+            // Burns the processor time of minutes.
+            let command = ["/app", "0", "600000", "8"].map(str::to_owned).to_vec();
+            let spec = ContainerSpec { image, command, ..spec("busy", "hash") };
+            let id = engine.create(&spec, &bridge).await.unwrap();
+            let wanted = Limits { cpu: MilliCores(200), memory: Bytes(32 << 20) };
+            engine.limit(&id, wanted).await.unwrap();
+            assert_eq!(engine.process(&id).await.unwrap(), None, "it does not run yet");
+            engine.start(&id).await.unwrap();
+            assert!(engine.process(&id).await.unwrap().is_some());
+            assert_eq!(engine.process("gone").await.unwrap(), None);
+            check(&id).await;
+            // Here the daemon's process ids mean other processes, and those are not taken for it.
+            let mut meter = TaskMeter::default();
+            assert_eq!(meter.look(&engine).await.unwrap(), Vec::new());
+            assert_eq!(meter.look(&engine).await.unwrap(), Vec::new());
+        };
+        tokio::time::timeout(TRIAL_MAX, trial).await.unwrap();
+    }
+
+    async fn check(id: &str) {
+        let process = loop {
+            match process_of(id) {
+                Some(process) => break process,
+                None => tokio::time::sleep(Duration::from_millis(50)).await,
+            }
+        };
+        let mut container = Container::open(id, process).unwrap();
+        let (mut cpu, mut memory) = (MilliCores(0), Bytes(0));
+        while cpu == MilliCores(0) || memory < Bytes(8 << 20) {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            let used = container.used().unwrap();
+            (cpu, memory) = (cpu.max(used.cpu), memory.max(used.memory));
+        }
+        assert!(cpu < MilliCores(400), "{cpu} of a limit of 200m");
+        assert!(memory < Bytes(32 << 20), "{memory}");
+    }
+}

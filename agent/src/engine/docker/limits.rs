@@ -1,0 +1,210 @@
+//! Limits of containers: read back, and changed while the container runs.
+//!
+//! The list does not show limits, and an inspect for each container at each look would cost more than the
+//! list itself. So what was read stays known until an event says that it changed, or until the stream of
+//! events, which may have missed one, begins anew.
+
+use super::{Docker, EngineError, FoundContainer, Request, has_status};
+use crate::engine::{FoundLimits, Limits};
+use bollard::models::{ContainerUpdateBody, HostConfig};
+use bollard::query_parameters::{InspectContainerOptions, StatsOptionsBuilder};
+use edgeloom_common::units::{Bytes, MilliCores};
+use futures_util::StreamExt;
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Period of the processor's limit, in microseconds: the kernel's default.
+const PERIOD_US: i64 = 100_000;
+/// The quota that lifts a limit.
+const QUOTA_LIFTED: i64 = -1;
+/// Docker refuses to take a memory limit away again; one that no machine reaches serves.
+const MEMORY_LIFTED: i64 = 1 << 60;
+
+/// What was read since the stream of events began.
+#[derive(Debug, Default)]
+pub(super) struct Known(Mutex<Read>);
+
+#[derive(Debug, Default)]
+struct Read {
+    /// By container id.
+    limits: BTreeMap<String, Limits>,
+    support: Option<Support>,
+}
+
+/// What the kernel can limit; Docker keeps a zero for what it cannot.
+#[derive(Debug, Clone, Copy)]
+struct Support {
+    cpu: bool,
+    memory: bool,
+}
+
+impl Support {
+    fn found(self, limits: Limits) -> FoundLimits {
+        FoundLimits { cpu: self.cpu.then_some(limits.cpu), memory: self.memory.then_some(limits.memory) }
+    }
+}
+
+impl Known {
+    fn read(&self) -> MutexGuard<'_, Read> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn forget(&self, id: &str) {
+        self.read().limits.remove(id);
+    }
+
+    pub(super) fn forget_all(&self) {
+        *self.read() = Read::default();
+    }
+}
+
+/// As they are given when a container is made; zero is Docker's word for no limit there.
+pub(super) fn in_words(limits: Limits) -> ContainerUpdateBody {
+    let memory = i64::try_from(limits.memory.0).unwrap_or(i64::MAX);
+    ContainerUpdateBody {
+        cpu_period: (limits.cpu.0 > 0).then_some(PERIOD_US),
+        cpu_quota: (limits.cpu.0 > 0).then(|| i64::from(limits.cpu.0) * PERIOD_US / 1000),
+        memory: Some(memory),
+        // Memory and swap together, as Docker sets it by itself; a change has to name it.
+        memory_swap: Some(memory.saturating_mul(2)),
+        ..Default::default()
+    }
+}
+
+/// In a change Docker takes a zero for "as before".
+fn in_words_of_a_change(limits: Limits) -> ContainerUpdateBody {
+    let body = in_words(limits);
+    let memory = body.memory.filter(|memory| *memory > 0).unwrap_or(MEMORY_LIFTED);
+    ContainerUpdateBody {
+        cpu_quota: body.cpu_quota.or(Some(QUOTA_LIFTED)),
+        memory: Some(memory),
+        memory_swap: Some(memory.saturating_mul(2)),
+        ..body
+    }
+}
+
+/// Adds the limits to listed containers; one that went away meanwhile is left out.
+pub(super) async fn look_up(
+    docker: &Docker,
+    found: Vec<FoundContainer>,
+) -> Result<Vec<FoundContainer>, EngineError> {
+    docker.limits.read().limits.retain(|id, _| found.iter().any(|container| container.id == *id));
+    let support = support(docker).await?;
+    let mut whole = Vec::new();
+    for container in found {
+        let known = docker.limits.read().limits.get(&container.id).copied();
+        let limits = match known {
+            Some(limits) => Some(limits),
+            None => inspect(docker, &container.id).await?,
+        };
+        whole.extend(limits.map(|limits| FoundContainer { limits: support.found(limits), ..container }));
+    }
+    Ok(whole)
+}
+
+async fn support(docker: &Docker) -> Result<Support, EngineError> {
+    let known = docker.limits.read().support;
+    if let Some(support) = known {
+        return Ok(support);
+    }
+    let info = docker.client().await?.info().await;
+    let info = info.map_err(|error| docker.refusal(Request { verb: "ask", object: "info" }, &error))?;
+    // An answer without a word about it comes from a daemon that can.
+    let support =
+        Support { cpu: info.cpu_cfs_quota.unwrap_or(true), memory: info.memory_limit.unwrap_or(true) };
+    docker.limits.read().support = Some(support);
+    Ok(support)
+}
+
+async fn inspect(docker: &Docker, id: &str) -> Result<Option<Limits>, EngineError> {
+    let made = match docker.client().await?.inspect_container(id, None::<InspectContainerOptions>).await {
+        Ok(made) => made,
+        Err(error) if has_status(&error, 404) => return Ok(None),
+        Err(error) => {
+            return Err(docker.refusal(Request { verb: "inspect container", object: id }, &error));
+        }
+    };
+    let limits = read(&made.host_config.unwrap_or_default());
+    docker.limits.read().limits.insert(id.to_owned(), limits);
+    Ok(Some(limits))
+}
+
+fn read(host: &HostConfig) -> Limits {
+    let positive = |value: Option<i64>| value.filter(|value| *value > 0);
+    let quota = positive(host.cpu_quota)
+        .map(|quota| quota.saturating_mul(1000) / positive(host.cpu_period).unwrap_or(PERIOD_US));
+    // Containers of others' making may have the one or the other.
+    let cpu = quota.or(positive(host.nano_cpus).map(|nano| nano / 1_000_000)).unwrap_or(0);
+    let memory = positive(host.memory).filter(|memory| *memory < MEMORY_LIFTED).unwrap_or(0);
+    Limits {
+        cpu: MilliCores(u32::try_from(cpu).unwrap_or(u32::MAX)),
+        memory: Bytes(u64::try_from(memory).unwrap_or(0)),
+    }
+}
+
+/// Changes what differs. Control groups of version 2 take a limit below the present use and end processes
+/// until it holds, so the use is asked for first.
+pub(super) async fn change(docker: &Docker, id: &str, limits: Limits) -> Result<(), EngineError> {
+    let request = Request { verb: "change limits of container", object: id };
+    let Some(now) = inspect(docker, id).await? else { return Ok(()) };
+    let lowered = limits.memory.0 > 0 && (now.memory.0 == 0 || limits.memory < now.memory);
+    let used = if lowered { memory_used(docker, id).await? } else { Bytes(0) };
+    let in_use = lowered && used > limits.memory;
+    let mut body = in_words_of_a_change(limits);
+    if in_use || now.memory == limits.memory {
+        (body.memory, body.memory_swap) = (None, None);
+    }
+    if now.cpu == limits.cpu {
+        (body.cpu_period, body.cpu_quota) = (None, None);
+    }
+    if body != ContainerUpdateBody::default() {
+        let changed = docker.client().await?.update_container(id, body).await;
+        docker.limits.forget(id);
+        changed.map_err(|error| docker.refusal(request, &error))?;
+    }
+    match in_use {
+        true => Err(EngineError::MemoryInUse { id: id.to_owned(), used, wanted: limits.memory }),
+        false => Ok(()),
+    }
+}
+
+/// What cannot be given back: use without cached files. A container that does not run uses none.
+async fn memory_used(docker: &Docker, id: &str) -> Result<Bytes, EngineError> {
+    let options = StatsOptionsBuilder::new().stream(false).one_shot(true).build();
+    let mut answers = pin!(docker.client().await?.stats(id, Some(options)));
+    let request = Request { verb: "read the use of container", object: id };
+    let Some(answer) = answers.next().await else { return Ok(Bytes(0)) };
+    let memory = answer.map_err(|error| docker.refusal(request, &error))?.memory_stats.unwrap_or_default();
+    let cached = |name: &str| memory.stats.as_ref().and_then(|stats| stats.get(name)).copied();
+    // Versions 1 and 2 of control groups.
+    let cached = cached("total_inactive_file").or_else(|| cached("inactive_file")).unwrap_or(0);
+    Ok(Bytes(memory.usage.unwrap_or(0).saturating_sub(cached)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_given_is_what_is_read() {
+        for (cpu, memory) in [(0, 0), (10, 6 << 20), (1500, 1 << 30), (64_000, 1 << 40)] {
+            let limits = Limits { cpu: MilliCores(cpu), memory: Bytes(memory) };
+            let words = in_words(limits);
+            let made = HostConfig {
+                cpu_period: words.cpu_period,
+                cpu_quota: words.cpu_quota,
+                memory: words.memory,
+                ..Default::default()
+            };
+            assert_eq!(read(&made), limits);
+        }
+    }
+
+    #[test]
+    fn a_change_names_a_lifted_limit() {
+        let body = in_words_of_a_change(Limits::default());
+        assert_eq!(body.cpu_quota, Some(-1));
+        assert_eq!(read(&HostConfig { memory: body.memory, ..Default::default() }), Limits::default());
+    }
+}

@@ -225,4 +225,10 @@ fn agents_see_the_controllers_presence_and_the_controller_sees_theirs() {
             break;
         }
     }
+    let events = daemon.edgeloom(&["events"], "");
+    let text = String::from_utf8(events.stdout).unwrap();
+    assert!(text.starts_with("TIME") && text.contains("node-up  node n1 is online"), "{text}");
+    let none = daemon.edgeloom(&["events", "--job", "ghost", "-o", "json"], "");
+    let none: serde_json::Value = serde_json::from_slice(&none.stdout).unwrap();
+    assert_eq!(none["events"], serde_json::json!([]));
 }

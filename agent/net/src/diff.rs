@@ -99,6 +99,6 @@ fn remove(wanted: &Wanted, found: &Found, operations: &mut Vec<Operation>) {
 }
 
 /// Setting the one replaces the other.
-fn same_place(new: &crate::object::Route, old: &crate::object::Route) -> bool {
+pub(crate) fn same_place(new: &crate::object::Route, old: &crate::object::Route) -> bool {
     new.table == old.table && new.destination == old.destination
 }

@@ -6,6 +6,7 @@ use crate::tag::LINK_MINOR;
 use edgeloom_common::desired::FlowKey;
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 
 /// A network namespace in memory.
 #[derive(Debug, Clone)]
@@ -17,6 +18,8 @@ pub struct Fake {
     pub offered: Offered,
     /// Every operation that was asked for, in order.
     pub performed: Vec<Operation>,
+    /// Every address that was announced, in order.
+    pub announced: Vec<Ipv4Addr>,
     /// Refuse every change, as the kernel does without CAP_NET_ADMIN.
     pub denied: bool,
 }
@@ -40,8 +43,8 @@ impl Fake {
             state.roots.insert((*interface).to_owned(), Root::Kernel);
         }
         let offered = Offered { htb: true, fq_codel: false, nft_maps: true };
-        let (counters, performed) = (BTreeMap::new(), Vec::new());
-        Self { state, sysctls, counters, offered, performed, denied: false }
+        let (counters, performed, announced) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Self { state, sysctls, counters, offered, performed, announced, denied: false }
     }
 
     fn present(&self, interface: &str) -> Result<bool, KernelError> {
@@ -151,6 +154,13 @@ impl Kernel for Fake {
                 self.state.accepts.remove(accept);
             }
         }
+        Ok(())
+    }
+
+    fn announce(&mut self, bridge: &str, addresses: &[Ipv4Addr]) -> Result<(), KernelError> {
+        check(!self.denied, Errno::PERM)?;
+        self.present(bridge)?;
+        self.announced.extend(addresses);
         Ok(())
     }
 

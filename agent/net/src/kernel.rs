@@ -2,6 +2,7 @@
 
 use crate::object::{Counter, Found, Operation};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 
 /// What the kernel offers, found by trying on a temporary interface.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -64,6 +65,8 @@ pub trait Kernel {
     /// Everything that decides what to do; classes and leaves only of `interfaces`.
     fn list(&mut self, interfaces: &BTreeSet<&str>) -> Result<Found, KernelError>;
     fn perform(&mut self, operation: &Operation) -> Result<(), KernelError>;
+    /// Tells who is behind the bridge that it answers for these addresses now.
+    fn announce(&mut self, bridge: &str, addresses: &[Ipv4Addr]) -> Result<(), KernelError>;
     /// Class counters below our root on one interface, by minor.
     fn counters(&mut self, interface: &str) -> Result<BTreeMap<u16, Counter>, KernelError>;
     /// The value of a sysctl (`net/ipv4/ip_forward`); none when the key does not exist.

@@ -11,6 +11,7 @@
 //! Invariant: only objects with our mark (see `tag`) are ever changed or removed, sysctls excepted,
 //! whose first values are kept on disk and restored by [`Network::purge`].
 
+mod announce;
 mod diff;
 mod error;
 #[cfg(any(test, feature = "fakes"))]

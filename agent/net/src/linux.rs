@@ -3,17 +3,19 @@
 //! Sockets stay with their namespace wherever they are used; sysctls and `iptables` follow the calling
 //! thread, so all calls belong to the thread that opened this.
 
+use crate::announce;
 use crate::firewall;
 use crate::kernel::{Kernel, KernelError, Offered};
 use crate::netlink::nft::{self, Netfilter};
 use crate::netlink::qdisc::Listed;
 use crate::netlink::socket::Connection;
-use crate::netlink::{class, link, qdisc, route, rule};
+use crate::netlink::{class, link, neighbour, qdisc, route, rule};
 use crate::object::{Class, Counter, Found, Leaf, Operation, Root, Route};
 use crate::sysctl;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_sys::protocols::{NETLINK_NETFILTER, NETLINK_ROUTE};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 
 /// The temporary pair that capabilities are tried on.
 const PROBE_LINK: &str = "el-probe0";
@@ -208,6 +210,14 @@ impl Kernel for Linux {
             Operation::AddAccept(accept) => firewall::add(accept),
             Operation::RemoveAccept(accept) => firewall::remove(accept),
         }
+    }
+
+    fn announce(&mut self, bridge: &str, addresses: &[Ipv4Addr]) -> Result<(), KernelError> {
+        let index = self.index(bridge)?;
+        for address in addresses {
+            gone_is_done(neighbour::remove(&mut self.route, *address, index))?;
+        }
+        announce::announce(bridge, addresses)
     }
 
     fn counters(&mut self, interface: &str) -> Result<BTreeMap<u16, Counter>, KernelError> {

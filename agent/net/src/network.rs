@@ -9,15 +9,17 @@ use crate::error::{NetError, Problem};
 use crate::kernel::{Kernel, KernelError, Offered};
 use crate::linux::Linux;
 use crate::minor::ClassIds;
-use crate::object::{Counter, Found, Operation, Prefix, Root};
+use crate::object::{Counter, Found, Operation, Prefix, Root, Route};
 use crate::plan::{self, Context};
 use crate::probe::{self, NetCapabilities};
 use crate::record::Record;
 use crate::settings::{LinkSettings, Settings};
 use crate::sysctl;
+use crate::tag::MAIN_TABLE;
 use edgeloom_common::desired::DesiredState;
 use edgeloom_common::ids::{FlowId, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 
 /// What an apply did and what it could not do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -102,9 +104,27 @@ impl<K: Kernel> Network<K> {
                 }
             }
         }
+        self.announce(&wanted.routes, &found);
         self.counted = wanted.counted;
         self.class_ids = wanted.class_ids;
         Ok(applied)
+    }
+
+    /// Tasks that had no route before may have been here. Without the announcement neighbours find out by
+    /// themselves, later: that it cannot be made costs nothing else.
+    fn announce(&mut self, wanted: &BTreeSet<Route>, found: &Found) {
+        let here_before = |new: &&Route| {
+            !found.routes.iter().any(|old| diff::same_place(new, old)) && new.table == MAIN_TABLE
+        };
+        let addresses: Vec<Ipv4Addr> =
+            wanted.iter().filter(here_before).map(|route| route.destination.address).collect();
+        let bridge = &self.settings.bridge;
+        if addresses.is_empty() || found.interfaces.get(bridge) != Some(&true) {
+            return;
+        }
+        if let Err(error) = self.kernel.announce(bridge, &addresses) {
+            tracing::warn!(%error, bridge, tasks = addresses.len(), "tasks that left cannot be announced");
+        }
     }
 
     /// The counters of the flows that are shaped here, as of the last document applied.

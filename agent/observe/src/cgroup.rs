@@ -4,7 +4,8 @@
 //! Both versions are read (kernel documentation, admin-guide/cgroup-v1 and cgroup-v2):
 //! version 1 with `cpu`, `cpuacct` and `memory` mounted apart, version 2 with one tree.
 
-mod files;
+pub mod container;
+pub(crate) mod files;
 
 use crate::machine::{Machine, MachineError};
 use crate::meter::{Capacity, Load};
@@ -13,7 +14,7 @@ use files::Files;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
 
-const MOUNTS: &str = "/sys/fs/cgroup";
+pub(crate) const MOUNTS: &str = "/sys/fs/cgroup";
 
 /// Why a control group could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +27,8 @@ pub enum CgroupError {
     Read { file: PathBuf, cause: std::io::Error },
     #[error("{} does not hold a number where one belongs: {text:?}", file.display())]
     Number { file: PathBuf, text: String },
+    #[error("{} is of a process outside the container", file.display())]
+    Foreign { file: PathBuf },
     #[error(transparent)]
     Machine(#[from] MachineError),
 }
@@ -83,7 +86,7 @@ impl Cgroup {
 }
 
 /// Thousandths of a core that `used` CPU time is of `elapsed` wall time.
-fn share(used: Duration, elapsed: Duration) -> MilliCores {
+pub(crate) fn share(used: Duration, elapsed: Duration) -> MilliCores {
     if elapsed.is_zero() {
         return MilliCores(0);
     }

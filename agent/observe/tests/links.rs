@@ -6,8 +6,10 @@ use edgeloom_common::units::BitRate;
 use edgeloom_observe::links::{LinkEvent, LinkSettings, LinksError, Prober};
 use nix::sched::{CloneFlags, setns};
 use std::fs::File;
-use std::net::Ipv4Addr;
+use std::io::Write;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::Command;
+use std::sync::mpsc::TryRecvError;
 use std::thread;
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -101,8 +103,9 @@ struct ShapedLink {
 }
 
 impl ShapedLink {
-    fn build() -> Self {
-        let shaped = Self { prefix: format!("elo{}", std::process::id()) };
+    /// Tests that run side by side differ by their letter.
+    fn build(letter: char) -> Self {
+        let shaped = Self { prefix: format!("elo{letter}{}", std::process::id()) };
         let [a, m, b] = ["a", "m", "b"].map(|side| shaped.namespace(side));
         for name in [&a, &m, &b] {
             run(&format!("ip netns add {name}"));
@@ -122,6 +125,25 @@ impl ShapedLink {
 
     fn namespace(&self, side: &str) -> String {
         format!("{}{side}", self.prefix)
+    }
+
+    /// A prober at `b`, until what is returned first is dropped.
+    fn far_end(&self) -> (mpsc::Sender<()>, thread::JoinHandle<()>) {
+        let (over, mut far_over) = mpsc::channel::<()>(1);
+        let far = self.inside("b", move || {
+            runtime().block_on(async {
+                let prober = Prober::open(vec![link("a", "vlk", [10, 99, 0, 2], [10, 99, 0, 1])]).unwrap();
+                let (sender, mut events) = mpsc::channel(8);
+                tokio::spawn(prober.run(sender));
+                loop {
+                    tokio::select! {
+                        event = events.recv() => assert!(event.is_some()),
+                        _ = far_over.recv() => return,
+                    }
+                }
+            });
+        });
+        (over, far)
     }
 
     /// Runs `work` on a thread of its own inside a namespace.
@@ -157,22 +179,8 @@ fn a_train_reads_the_rate_of_the_shaper_and_a_cut_link_goes_down_and_up() {
     if !edgeloom_prepare::lab_allowed(&["ip", "tc"]) {
         return;
     }
-    let shaped = ShapedLink::build();
-    let (over, far_over) = mpsc::channel::<()>(1);
-    let far = shaped.inside("b", move || {
-        runtime().block_on(async {
-            let prober = Prober::open(vec![link("a", "vlk", [10, 99, 0, 2], [10, 99, 0, 1])]).unwrap();
-            let (sender, mut events) = mpsc::channel(8);
-            let mut far_over = far_over;
-            tokio::spawn(prober.run(sender));
-            loop {
-                tokio::select! {
-                    event = events.recv() => assert!(event.is_some()),
-                    _ = far_over.recv() => return,
-                }
-            }
-        });
-    });
+    let shaped = ShapedLink::build('x');
+    let (over, far) = shaped.far_end();
     let middle = shaped.namespace("m");
     let near = shaped.inside("a", move || runtime().block_on(near_end(middle)));
     let capacity = near.join().unwrap();
@@ -198,4 +206,51 @@ async fn near_end(middle: String) -> BitRate {
     run(&format!("ip -n {middle} link set vm-b up"));
     wait_for(&mut events, |event| (event == LinkEvent::Up(neighbour.clone())).then_some(())).await;
     capacity
+}
+
+#[test]
+fn a_busy_link_that_comes_to_carry_less_is_measured_while_it_is_busy() {
+    if !edgeloom_prepare::lab_allowed(&["ip", "tc"]) {
+        return;
+    }
+    let shaped = ShapedLink::build('y');
+    let (over, far) = shaped.far_end();
+    let listener = shaped.inside("b", || TcpListener::bind("10.99.0.2:5001").unwrap()).join().unwrap();
+    let reader =
+        thread::spawn(move || std::io::copy(&mut listener.accept().unwrap().0, &mut std::io::sink()));
+    let middle = shaped.namespace("m");
+    let (measured, sender) = std::sync::mpsc::channel::<()>();
+    let writer = shaped.inside("a", move || {
+        // The first measurement finds the link idle.
+        sender.recv().unwrap();
+        let mut stream = TcpStream::connect("10.99.0.2:5001").unwrap();
+        while sender.try_recv() == Err(TryRecvError::Empty) {
+            stream.write_all(&[0; 20_000]).unwrap();
+        }
+    });
+    let near = shaped.inside("a", move || {
+        runtime().block_on(async {
+            let undeclared =
+                LinkSettings { capacity: None, ..link("b", "vlk", [10, 99, 0, 1], [10, 99, 0, 2]) };
+            let (sender, mut events) = mpsc::channel(8);
+            tokio::spawn(Prober::open(vec![undeclared]).unwrap().run(sender));
+            let capacity = |event| match event {
+                LinkEvent::Report(links) => links.first()?.capacity_measured.map(|rate| rate.0),
+                _ => None,
+            };
+            wait_for(&mut events, |event| capacity(event).filter(|rate| *rate > 15_000_000)).await;
+            measured.send(()).unwrap();
+            run(&format!(
+                "tc -n {middle} qdisc change dev vm-b root tbf rate 5mbit burst 16kb latency 200ms"
+            ));
+            wait_for(&mut events, |event| capacity(event).filter(|rate| *rate < 8_000_000)).await
+        })
+    });
+    let capacity = near.join().unwrap();
+    println!("capacity measured: {}", BitRate(capacity));
+    writer.join().unwrap();
+    reader.join().unwrap().unwrap();
+    drop(over);
+    far.join().unwrap();
+    assert!(capacity > 4_000_000, "{capacity}");
 }

@@ -7,22 +7,30 @@
 //! - a flow's entry at a relay appears or changes only when every later node of its new path has the new
 //!   entry, at its source likewise; an entry disappears only when every earlier node of its path has none.
 //! - a main route changes only when its new next hop has the new route.
+//! - a sender that runs gets a route to a task only after its flow's entry.
 //! - a link never carries more reserved rate than the larger of before and after, plus [`TRICKLE`] a flow.
 
 use crate::booking::Booking;
 use crate::documents::Documents;
+use crate::moves::{Goal, Phase, runs};
 use edgeloom_common::desired::{ContainerSpec, DesiredState, FlowSpec, TaskRoute};
 use edgeloom_common::ids::{FlowId, NodeId};
 use edgeloom_common::units::BitRate;
 use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
 
 /// What a flow keeps while it waits for the room that another one leaves: enough for a connection to live.
 pub(crate) const TRICKLE: BitRate = BitRate(64_000);
 
-/// The documents to publish now: those that differ from what is published. None: nothing is left to do.
-pub(crate) fn next(published: &Documents, wanted: &Documents) -> Documents {
-    let step = Step { published, wanted };
-    for stage in [Step::prepare, Step::switch, Step::tidy, Step::unlock] {
+/// The documents to publish now: those that differ from what is published. None: nothing is left to do until
+/// nodes show something new.
+pub(crate) fn next(published: &Documents, goal: &Goal) -> Documents {
+    let wanted = &goal.documents;
+    let step = Step { published, wanted, last: &goal.last };
+    let stages = [Step::prepare, Step::switch, Step::tidy, Step::unlock];
+    // What waits for a move gets its room when the move is over.
+    let stages = if goal.phase == Phase::Last { &stages[..] } else { &stages[..3] };
+    for stage in stages {
         let documents: Documents = wanted
             .iter()
             .map(|(node, target)| (node.clone(), stage(&step, node, target)))
@@ -47,6 +55,7 @@ pub(crate) fn same(published: Option<&DesiredState>, document: &DesiredState) ->
 struct Step<'a> {
     published: &'a Documents,
     wanted: &'a Documents,
+    last: &'a Documents,
 }
 
 impl Step<'_> {
@@ -71,7 +80,7 @@ impl Step<'_> {
     /// B: source entries and raised rates, and every wanted container; stopped ones go.
     fn switch(&self, node: &NodeId, target: &DesiredState) -> DesiredState {
         let prepared = self.prepare(node, target);
-        let mut booking = Booking::new(self.published, self.wanted);
+        let mut booking = Booking::new(self.published, self.wanted, self.last);
         let allowed = booking.allowed(|flow| self.downstream_ready(&flow.id, 0));
         let mut flows: Vec<FlowSpec> = Vec::new();
         for flow in prepared.flows {
@@ -94,7 +103,9 @@ impl Step<'_> {
             };
             target.flows.iter().filter(own).all(|flow| flows.iter().any(|had| had.id == flow.id))
         };
-        let containers = target.containers.iter().filter(shaped).cloned().collect();
+        // One that runs and gets a new flow cannot send it before the route, which waits for the entry.
+        let goes_on = |spec: &&ContainerSpec| shaped(spec) || has(&prepared.containers, spec);
+        let containers = target.containers.iter().filter(goes_on).cloned().collect();
         DesiredState { flows, containers, ..prepared }
     }
 
@@ -205,7 +216,10 @@ impl Step<'_> {
         let here: BTreeSet<_> = target.containers.iter().map(|spec| spec.address).collect();
         let mut routes: Vec<TaskRoute> =
             now.routes.iter().filter(|route| !here.contains(&route.address)).cloned().collect();
-        for new in &target.routes {
+        let routed: BTreeSet<_> = now.routes.iter().map(|route| route.address).collect();
+        let waits =
+            |new: &TaskRoute| !routed.contains(&new.address) && self.unshaped(node, target, new.address);
+        for new in target.routes.iter().filter(|new| !waits(new)) {
             match routes.iter_mut().find(|old| old.address == new.address) {
                 Some(old) if old.via != new.via && self.routed_at(&new.via, new) => *old = new.clone(),
                 Some(_) => {}
@@ -218,6 +232,15 @@ impl Step<'_> {
         routes.sort();
         debug_assert!(routes.iter().all(|route| route.via != *node), "a node is no neighbour of its own");
         routes
+    }
+
+    /// A sender that runs would use a route to the address before its flow has an entry.
+    fn unshaped(&self, node: &NodeId, target: &DesiredState, address: Ipv4Addr) -> bool {
+        let mut flows = target.flows.iter().filter(|flow| {
+            let entry = find(self.published.get(node), &flow.id).filter(|entry| entry.rate.is_some());
+            flow.key.destination == address && flow.rate.is_some() && entry.is_none()
+        });
+        flows.any(|flow| runs(self.published, self.wanted, flow))
     }
 
     /// The whole wanted way from `node` on is published.

@@ -23,8 +23,9 @@ pub(crate) struct Booking<'a> {
 }
 
 impl<'a> Booking<'a> {
-    pub(crate) fn new(published: &'a Documents, wanted: &'a Documents) -> Self {
-        let (booked, after) = (sums(published), sums(wanted));
+    /// For a step to `wanted` on the way to `last`, which counts as after the change.
+    pub(crate) fn new(published: &'a Documents, wanted: &'a Documents, last: &Documents) -> Self {
+        let (booked, after) = (sums(published), sums(last));
         let mut bound = totals(&booked);
         for (direction, total) in totals(&after) {
             let larger = bound.entry(direction).or_default();

@@ -5,17 +5,20 @@
 
 use crate::documents::programs;
 use crate::error::{StartError, StopError, SubmitError};
+use crate::holding::in_force;
 use crate::model::Image;
 use crate::nodes::NodeMessage;
 use crate::outbox::{Outbox, Publish};
-use crate::owner::{Order, Owner, Ownership};
+use crate::owner::{Order, Owner, Ownership, Planned};
+use crate::profiler::{Kept, Run, SurveyRequest, Trial};
 use crate::registry::{Registry, RegistryError};
 use crate::state::State;
 use crate::views;
 use edgeloom_common::desired::Pool;
 use edgeloom_common::ids::{ClusterId, JobName, NodeId, TaskName};
 use edgeloom_common::job::Job;
-use edgeloom_common::view::{Explanation, JobView, NodeView, ProblemItem};
+use edgeloom_common::measure::{Measured, ProfileView};
+use edgeloom_common::view::{EventView, Explanation, JobView, NodeView, ProblemItem};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -80,7 +83,12 @@ impl Cluster {
     /// What [`submit`](Self::submit) would decide; changes nothing.
     pub async fn plan(&self, job: Job) -> Result<JobView, SubmitError> {
         let order = self.order(job).await?;
-        self.ask(move |owner| owner.plan(order)).await.unwrap_or(Err(SubmitError::Unavailable))
+        let planned = self.ask(move |owner| owner.plan(order)).await;
+        let Planned { mut view, question } = planned.unwrap_or(Err(SubmitError::Unavailable))?;
+        if let Some(question) = question {
+            view.explanation = tokio::task::spawn_blocking(|| question.answer()).await.ok();
+        }
+        Ok(view)
     }
 
     /// Takes a job down; it is listed as stopping until nothing is left of it.
@@ -91,14 +99,7 @@ impl Cluster {
 
     /// Every job.
     pub async fn jobs(&self) -> Vec<JobView> {
-        let all = |owner: &mut Owner| {
-            owner
-                .model()
-                .jobs
-                .values()
-                .map(|record| views::job(owner.model(), &owner.nodes, record))
-                .collect()
-        };
+        let all = |owner: &mut Owner| owner.model().jobs.values().map(|record| owner.view(record)).collect();
         self.ask(all).await.unwrap_or_default()
     }
 
@@ -111,13 +112,13 @@ impl Cluster {
     /// Why a job is where it is.
     pub async fn explain(&self, name: &JobName) -> Option<Explanation> {
         let name = name.clone();
-        let explain = move |owner: &mut Owner| {
-            let record = owner.model().jobs.get(&name)?;
-            let mut lines = record.plan.as_ref().map(|plan| plan.reasons.clone()).unwrap_or_default();
-            lines.extend(Some(record.reason.clone()).filter(|reason| !reason.is_empty()));
-            Some(Explanation { name: name.clone(), profile: record.profile.clone(), lines })
-        };
-        self.ask(explain).await?
+        let question = self.ask(move |owner| owner.question(&name)).await??;
+        tokio::task::spawn_blocking(|| question.answer()).await.ok()
+    }
+
+    /// Events with a number above `after`, of one job or of all.
+    pub async fn events(&self, after: u64, job: Option<JobName>) -> Vec<EventView> {
+        self.ask(move |owner| owner.events.after(after, job.as_ref())).await.unwrap_or_default()
     }
 
     /// Every node heard of.
@@ -140,7 +141,8 @@ impl Cluster {
     pub async fn task_node(&self, job: &JobName, task: &TaskName) -> Option<NodeId> {
         let (job, task) = (job.clone(), task.clone());
         let find = move |owner: &mut Owner| {
-            owner.model().jobs.get(&job)?.plan.as_ref()?.placement.get(&task).cloned()
+            let record = owner.model().jobs.get(&job)?;
+            in_force(owner.model(), record)?.placement.get(&task).cloned()
         };
         self.ask(find).await?
     }
@@ -163,6 +165,23 @@ impl Cluster {
         answered.await.ok()
     }
 
+    /// What there is to measure of a job, which may run already.
+    pub async fn survey(&self, job: Job, request: SurveyRequest) -> Result<Vec<Trial>, SubmitError> {
+        let order = self.resolve(job).await?;
+        self.ask(move |owner| owner.survey(&order, request)).await.ok_or(SubmitError::Unavailable)
+    }
+
+    /// Keeps what a run measured; none where it cannot be kept.
+    pub async fn keep_profile(&self, run: Run, measured: Measured) -> Option<ProfileView> {
+        self.ask(move |owner| owner.keep_profile(&run, &measured)).await?
+    }
+
+    /// Every kept measurement.
+    pub async fn profiles(&self) -> Vec<ProfileView> {
+        let all = |owner: &mut Owner| owner.model().profiles.all().map(Kept::view).collect();
+        self.ask(all).await.unwrap_or_default()
+    }
+
     /// Checks what needs no state and resolves every image.
     async fn order(&self, job: Job) -> Result<Order, SubmitError> {
         if let Some(profile) = &job.profile
@@ -175,6 +194,11 @@ impl Cluster {
         if self.job(&name).await.is_some() {
             return Err(SubmitError::Exists(name));
         }
+        self.resolve(job).await
+    }
+
+    /// Asks the registries for every image.
+    async fn resolve(&self, job: Job) -> Result<Order, SubmitError> {
         let mut resolved: BTreeMap<String, Result<Image, RegistryError>> = BTreeMap::new();
         for (_, program) in programs(&job) {
             if !resolved.contains_key(&program.image) {

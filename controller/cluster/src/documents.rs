@@ -12,7 +12,8 @@ use edgeloom_common::desired::{
 };
 use edgeloom_common::ids::{ClusterId, NodeId, TaskName};
 use edgeloom_common::job::{Program, TASK_PORT};
-use edgeloom_sched::plan::{FlowPlan, JobPlan};
+use edgeloom_common::units::{Bytes, MilliCores};
+use edgeloom_sched::plan::{FlowPlan, JobPlan, Share};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
@@ -80,6 +81,7 @@ fn add_containers(documents: &mut Documents, record: &JobRecord, plan: &JobPlan)
         else {
             continue;
         };
+        let limits = share(plan, &task, program);
         let mut container = ContainerSpec {
             job: record.job.name.clone(),
             environment: environment(record, &task, program),
@@ -87,8 +89,8 @@ fn add_containers(documents: &mut Documents, record: &JobRecord, plan: &JobPlan)
             spec_hash: String::new(),
             image: image.reference.clone(),
             command: program.command.clone(),
-            cpu: program.resources.cpu,
-            memory: program.resources.memory,
+            cpu: limits.cpu,
+            memory: limits.memory,
             address: *address,
             hosts: hosts(record),
         };
@@ -97,9 +99,23 @@ fn add_containers(documents: &mut Documents, record: &JobRecord, plan: &JobPlan)
     }
 }
 
-/// Hash of the specification without its hash: struct fields come in their order, maps sorted.
+/// What the plan gives, or what the task requests.
+fn share(plan: &JobPlan, task: &TaskName, program: &Program) -> Share {
+    let requested = Share { cpu: program.resources.cpu, memory: program.resources.memory };
+    plan.shares.get(task).copied().unwrap_or(requested)
+}
+
+/// The limits of a task's container, for views.
+pub(crate) fn limits(record: &JobRecord, plan: &JobPlan, task: &TaskName) -> Option<Share> {
+    let mut programs = programs(&record.job).into_iter();
+    programs.find(|(name, _)| name == task).map(|(_, program)| share(plan, task, program))
+}
+
+/// Hash of the specification without its hash and limits, which change while the container runs: struct
+/// fields come in their order, maps sorted.
 fn spec_hash(container: &ContainerSpec) -> String {
-    sha256(&serde_json::to_vec(container).expect("a specification is plain data with text keys"))
+    let unlimited = ContainerSpec { cpu: MilliCores(0), memory: Bytes(0), ..container.clone() };
+    sha256(&serde_json::to_vec(&unlimited).expect("a specification is plain data with text keys"))
 }
 
 fn hosts(record: &JobRecord) -> BTreeMap<String, Ipv4Addr> {

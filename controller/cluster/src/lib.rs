@@ -4,28 +4,37 @@
 //! snapshot, the scheduler decides, the checker has to agree; the commit is journaled, and one document a
 //! node goes out in steps that never loop a packet nor overbook a link.
 //!
-//! Pure: `model documents barrier booking topology missing pulls addresses`. Acting: `journal store outbox
-//! registry`. One owner holds it together.
+//! Pure: `model documents barrier booking topology missing pulls addresses strategy capacity throughput
+//! replan events moves holding`. Acting: `journal store outbox registry`. One owner holds it together.
 
 mod addresses;
 mod barrier;
 mod booking;
+mod capacity;
 mod cluster;
 mod documents;
 mod error;
+mod events;
+mod explain;
+mod holding;
 mod journal;
 mod missing;
 mod model;
+mod moves;
 mod nodes;
 mod outbox;
 mod owner;
 mod planner;
+mod profiler;
 mod pulls;
 mod registry;
+mod replan;
 mod state;
 mod store;
+mod strategy;
 #[cfg(test)]
 mod tests;
+mod throughput;
 mod topology;
 mod views;
 
@@ -34,6 +43,7 @@ pub use error::{StartError, StopError, SubmitError};
 pub use journal::JournalError;
 pub use nodes::NodeMessage;
 pub use outbox::Publish;
+pub use profiler::{Run, SurveyRequest, Trial, Verdict};
 #[cfg(any(test, feature = "fakes"))]
 pub use registry::fake;
 pub use registry::{ClientError, RegistryError};

@@ -5,6 +5,7 @@
 //! node has spoken.
 
 use crate::missing::Layers;
+use crate::profiler::{Book, Kept};
 use edgeloom_common::desired::{DesiredState, ImageRef, Version};
 use edgeloom_common::ids::{JobName, NodeId, TaskName};
 use edgeloom_common::job::Job;
@@ -23,6 +24,9 @@ pub(crate) struct Model {
     /// The document last published to each node.
     pub(crate) published: BTreeMap<NodeId, DesiredState>,
     pub(crate) topology: Topology,
+    /// What was measured of programs.
+    #[serde(default)]
+    pub(crate) profiles: Book,
 }
 
 /// Each node's neighbours, with its own address on the link.
@@ -46,6 +50,13 @@ pub(crate) struct JobRecord {
     /// Every node has once confirmed all of the commit; from then on only a stop takes it back.
     #[serde(default)]
     pub(crate) confirmed: bool,
+    /// The plan before a change that nodes have not confirmed yet: what the job goes back to.
+    #[serde(default)]
+    pub(crate) previous: Option<JobPlan>,
+    /// Nodes that had a task which a later plan places elsewhere, until all is confirmed: a container may
+    /// still be there.
+    #[serde(default)]
+    pub(crate) left: BTreeSet<(TaskName, NodeId)>,
     /// Bytes that each task's pull will fetch, as of the commit; a task whose image its node pulls for
     /// another one has no entry.
     #[serde(default)]
@@ -53,6 +64,31 @@ pub(crate) struct JobRecord {
     /// Why it waits.
     #[serde(default)]
     pub(crate) reason: String,
+}
+
+impl JobRecord {
+    /// All of the plan has arrived and nothing of an earlier one is left.
+    pub(crate) fn settled(&self) -> bool {
+        self.confirmed && self.previous.is_none() && self.left.is_empty()
+    }
+
+    fn confirm(&mut self) {
+        self.confirmed = true;
+        self.previous = None;
+        self.left.clear();
+    }
+
+    /// Notes which nodes the tasks leave; gives the plan before.
+    fn replace_plan(&mut self, plan: Option<JobPlan>) -> Option<JobPlan> {
+        let before = std::mem::replace(&mut self.plan, plan);
+        let was = before.iter().flat_map(|plan| &plan.placement);
+        self.left.extend(was.map(|(task, node)| (task.clone(), node.clone())));
+        let now = self.plan.iter().flat_map(|plan| &plan.placement);
+        for (task, node) in now {
+            self.left.remove(&(task.clone(), node.clone()));
+        }
+        before
+    }
 }
 
 /// Where a job is, as far as the controller decides it.
@@ -113,6 +149,10 @@ pub(crate) enum Event {
         job: JobName,
         reason: String,
     },
+    /// A change of a running job is taken back.
+    Restored {
+        job: JobName,
+    },
     Delayed {
         job: JobName,
         reason: String,
@@ -131,6 +171,9 @@ pub(crate) enum Event {
         node: NodeId,
         neighbours: BTreeMap<NodeId, Ipv4Addr>,
     },
+    Profiled {
+        kept: Box<Kept>,
+    },
 }
 
 impl Model {
@@ -144,12 +187,18 @@ impl Model {
             }
             Event::Committed { commits } => commits.into_iter().for_each(|commit| self.commit(commit)),
             Event::Confirmed { jobs } => {
-                jobs.iter().for_each(|job| self.change(job, |record| record.confirmed = true));
+                jobs.iter().for_each(|job| self.change(job, JobRecord::confirm));
             }
             Event::Returned { job, reason } => self.change(&job, |record| {
                 record.phase = Phase::Waiting;
-                record.plan = None;
+                record.replace_plan(None);
+                record.previous = None;
                 record.reason = reason;
+            }),
+            Event::Restored { job } => self.change(&job, |record| {
+                if let Some(previous) = record.previous.take() {
+                    record.replace_plan(Some(previous));
+                }
             }),
             Event::Delayed { job, reason } => self.change(&job, |record| record.reason = reason),
             Event::Stopping { job } => self.change(&job, |record| record.phase = Phase::Stopping),
@@ -165,6 +214,7 @@ impl Model {
             Event::Topology { node, neighbours } => {
                 self.topology.insert(node, neighbours);
             }
+            Event::Profiled { kept } => self.profiles.keep(*kept),
         }
     }
 
@@ -180,7 +230,10 @@ impl Model {
             record.profile.clone_from(&commit.plan.profile);
             record.addresses = commit.addresses;
             record.bytes_predicted = commit.bytes_predicted;
-            record.plan = Some(commit.plan);
+            let before = record.replace_plan(Some(commit.plan));
+            if record.confirmed && record.previous.is_none() {
+                record.previous = before;
+            }
         });
     }
 
@@ -193,6 +246,11 @@ impl Model {
     /// Addresses that no other task may get.
     pub(crate) fn leased(&self) -> BTreeSet<Ipv4Addr> {
         self.jobs.values().flat_map(|record| record.addresses.values().copied()).collect()
+    }
+
+    /// No change is on its way: whatever is committed has arrived at every node.
+    pub(crate) fn settled(&self) -> bool {
+        self.committed().all(|(record, _)| record.settled())
     }
 
     /// Committed jobs with their plans.

@@ -3,6 +3,7 @@
 //! A node is ready once it is online and has told inventory and links. It is offline after its Last Will or
 //! 30 s of silence; a Will of an older session than the one known changes nothing.
 
+use crate::capacity::Capacities;
 use crate::documents::Documents;
 use crate::model::Topology;
 use crate::topology::{DownLinks, pair};
@@ -15,6 +16,9 @@ use std::net::Ipv4Addr;
 
 /// Without a word for this long a node counts as offline; reports come at least every 10 s.
 pub(crate) const SILENCE_MS: u64 = 30_000;
+
+/// A median round trip longer than the least by this, and twice as long, tells of a queue that stands.
+const QUEUED_US: u32 = 10_000;
 
 /// A message of a node.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,6 +56,8 @@ impl NodeRecord {
 #[derive(Debug, Default)]
 pub(crate) struct Nodes {
     pub(crate) table: BTreeMap<NodeId, NodeRecord>,
+    /// What plans may lean on.
+    pub(crate) capacities: Capacities,
 }
 
 impl Nodes {
@@ -63,6 +69,14 @@ impl Nodes {
             tracing::warn!(%node, theirs = %inventory.cluster, "node belongs to another cluster; correct `cluster` in its configuration");
             return;
         }
+        let settles = matches!(message, NodeMessage::Inventory(_) | NodeMessage::Links(_));
+        self.hear(node, message, now_ms);
+        if settles {
+            self.settle(now_ms);
+        }
+    }
+
+    fn hear(&mut self, node: &NodeId, message: NodeMessage, now_ms: u64) {
         let record = self.table.entry(node.clone()).or_default();
         match message {
             NodeMessage::Status(status) => {
@@ -84,6 +98,23 @@ impl Nodes {
         record.heard_ms = now_ms;
         // After mere silence the session lives on and brings no new birth. What arrives after a Will is late.
         record.online |= record.session > 0 && !record.gone;
+    }
+
+    /// Looks at capacities and speeds as last told; values that last become those that plans lean on.
+    pub(crate) fn settle(&mut self, now_ms: u64) {
+        let mut capacities = std::mem::take(&mut self.capacities);
+        for (node, record) in &self.table {
+            if let Some(inventory) = &record.inventory {
+                capacities.look_at_speed(node, inventory.core_speed, now_ms);
+            }
+            for there in record.links.iter().flat_map(|links| &links.links) {
+                let Some(back) = self.reported(&there.neighbour, node) else { continue };
+                let Some(known) = capacity(there) else { continue };
+                let now = if there.up && back.up { known } else { BitRate(0) };
+                capacities.look_at_link((node.clone(), there.neighbour.clone()), now, now_ms);
+            }
+        }
+        self.capacities = capacities;
     }
 
     /// Marks nodes that have not spoken for too long; true if any changed.
@@ -135,15 +166,23 @@ impl Nodes {
         links.iter().find(|link| link.neighbour == *to)
     }
 
+    /// Round trips over a link are long for it: packets wait on it, in one direction or the other.
+    pub(crate) fn queued(&self, from: &NodeId, to: &NodeId) -> bool {
+        let link = self.reported(from, to);
+        let times = link.and_then(|link| Some((link.rtt_min_us?, link.rtt_median_us?)));
+        times.is_some_and(|(least, median)| {
+            median > least.saturating_mul(2).max(least.saturating_add(QUEUED_US))
+        })
+    }
+
     /// Links of the topology that one end reports as down. An end not heard of keeps what was.
     pub(crate) fn down(&self, topology: &Topology) -> DownLinks {
         let mut down = BTreeSet::new();
         for (node, peers) in topology {
-            for peer in peers.keys() {
-                if self.reported(node, peer).is_some_and(|link| !link.up) {
-                    down.insert(pair(node, peer));
-                }
-            }
+            let links = self.table.get(node).and_then(|record| record.links.as_ref());
+            let told = links.iter().flat_map(|links| &links.links).filter(|link| !link.up);
+            let known = told.filter(|link| peers.contains_key(&link.neighbour));
+            down.extend(known.map(|link| pair(node, &link.neighbour)));
         }
         down
     }
@@ -159,7 +198,7 @@ impl Nodes {
                 class: inventory.class.clone(),
                 labels: inventory.labels.clone(),
                 cpu: inventory.cpu,
-                core_speed: inventory.core_speed,
+                core_speed: self.capacities.speed(id).unwrap_or(inventory.core_speed),
                 memory: inventory.memory,
                 disk: inventory.disk,
                 shapes_flows: inventory.capabilities.htb
@@ -169,7 +208,7 @@ impl Nodes {
             .collect()
     }
 
-    /// Links that both ends report as up, with both directions' capacity.
+    /// Links that both ends report as up, with both directions' steady capacity.
     pub(crate) fn links(&self) -> Vec<Link> {
         let mut links = Vec::new();
         for (a, record) in &self.table {
@@ -177,9 +216,8 @@ impl Nodes {
             {
                 let b = &there.neighbour;
                 let Some(back) = self.reported(b, a) else { continue };
-                if let (true, true, Some(a_to_b), Some(b_to_a)) =
-                    (there.up, back.up, capacity(there), capacity(back))
-                {
+                let (there_bps, back_bps) = (self.capacities.link(a, b), self.capacities.link(b, a));
+                if let (true, true, Some(a_to_b), Some(b_to_a)) = (there.up, back.up, there_bps, back_bps) {
                     links.push(Link { a: a.clone(), b: b.clone(), a_to_b, b_to_a, duplex: Duplex::Full });
                 }
             }

@@ -12,13 +12,13 @@ use edgeloom_common::desired::Pool;
 use edgeloom_common::ids::{JobName, NodeId, TaskName};
 use edgeloom_common::topics::DOCUMENT_MAX;
 use edgeloom_common::units::TCP_GOODPUT;
-use edgeloom_sched::plan::{Decision, Unplaced};
+use edgeloom_sched::plan::{Decision, JobPlan, Unplaced};
 use edgeloom_sched::snapshot::{Change, Policy, Profiles, Running, Snapshot, Waiting};
 use edgeloom_sched::{Profile, check, decide};
 use std::collections::BTreeMap;
 
 /// Share of a link that flows may reserve.
-const LINK_SHARE: f64 = 0.95;
+pub(crate) const LINK_SHARE: f64 = 0.95;
 
 /// What the planner looks at.
 #[derive(Debug)]
@@ -28,6 +28,16 @@ pub(crate) struct Planner<'a> {
     pub(crate) ground: Ground<'a>,
     pub(crate) profile: Profile,
     pub(crate) now_ms: u64,
+    pub(crate) leave: Leave<'a>,
+}
+
+/// What may change of jobs that run, and what was learnt of them while they ran.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Leave<'a> {
+    /// Jobs not named may change their rates.
+    pub(crate) changes: &'a BTreeMap<JobName, Change>,
+    /// Measured while a job runs; more to be believed than what was measured before.
+    pub(crate) online: &'a BTreeMap<JobName, Profiles>,
 }
 
 /// A sound decision, ready to be journaled.
@@ -65,13 +75,17 @@ impl Planner<'_> {
             let fresh = waiting.iter().find(|record| record.job.name == plan.job).copied();
             let Some(record) = fresh.or_else(|| self.model.jobs.get(&plan.job)) else { continue };
             let addresses = addresses(self.ground.pool, &mut used, record)?;
-            // A running job that gets other flows has its pulls behind it.
-            let bytes_predicted =
-                fresh.map_or_else(|| record.bytes_predicted.clone(), |record| pulls.add(record, &plan));
+            let mut bytes_predicted = pulls.add(record, &plan);
+            bytes_predicted.extend(behind(record, &plan));
             commits.push(Commit { plan, addresses, bytes_predicted });
         }
         self.documents_fit(waiting, &commits)?;
         Ok(Outcome { commits, unplaced: decision.unplaced })
+    }
+
+    /// The cluster as it stands, with nothing waiting.
+    pub(crate) fn standing(&self) -> Snapshot {
+        self.snapshot(&[], &Pulls::after(self.model, self.nodes))
     }
 
     fn snapshot(&self, waiting: &[&JobRecord], pulls: &Pulls<'_>) -> Snapshot {
@@ -90,10 +104,14 @@ impl Planner<'_> {
                     job: record.job.clone(),
                     since_ms: record.since_ms,
                     missing_bytes: pulls.missing(&record.images),
-                    profiles: Profiles::new(),
+                    profiles: self.profiles(record),
                 })
                 .collect(),
         }
+    }
+
+    fn profiles(&self, record: &JobRecord) -> Profiles {
+        profiles(self.model, self.leave.online.get(&record.job.name), record)
     }
 
     /// Jobs that hold resources: a stopping one does until it is gone.
@@ -101,11 +119,15 @@ impl Planner<'_> {
         let holding = self.model.jobs.values().filter(|record| record.phase != Phase::Waiting);
         holding
             .filter_map(|record| {
+                let name = &record.job.name;
                 Some(Running {
                     job: record.job.clone(),
                     plan: record.plan.clone()?,
-                    profiles: Profiles::new(),
-                    change: Change::Rates,
+                    profiles: self.profiles(record),
+                    change: match record.phase {
+                        Phase::Stopping => Change::Nothing,
+                        _ => self.leave.changes.get(name).copied().unwrap_or(Change::Rates),
+                    },
                 })
             })
             .collect()
@@ -126,6 +148,27 @@ impl Planner<'_> {
         }
         Ok(())
     }
+}
+
+/// What was measured of a job's tasks, before it ran and while it does.
+pub(crate) fn profiles(model: &Model, online: Option<&Profiles>, record: &JobRecord) -> Profiles {
+    let mut profiles = crate::profiler::profiles(model, record);
+    for (task, by_class) in online.into_iter().flatten() {
+        profiles.entry(task.clone()).or_default().extend(by_class.clone());
+    }
+    profiles
+}
+
+/// Pulls of a running job's tasks that stay where they are.
+fn behind<'a>(record: &'a JobRecord, plan: &'a JobPlan) -> impl Iterator<Item = (TaskName, u64)> + 'a {
+    let old = record.plan.as_ref();
+    let stays =
+        move |task: &TaskName| old.is_some_and(|old| old.placement.get(task) == plan.placement.get(task));
+    record
+        .bytes_predicted
+        .iter()
+        .filter(move |(task, _)| stays(task))
+        .map(|(task, bytes)| (task.clone(), *bytes))
 }
 
 /// The addresses that the job has, or new ones.
@@ -167,6 +210,8 @@ pub(crate) fn new_record(
         plan: None,
         commit_number: 0,
         confirmed: false,
+        previous: None,
+        left: std::collections::BTreeSet::new(),
         bytes_predicted: BTreeMap::new(),
         reason: String::new(),
     }

@@ -58,12 +58,14 @@ impl<'a> Pulls<'a> {
         images: &BTreeMap<TaskName, Image>,
     ) -> BTreeMap<TaskName, BTreeMap<NodeId, Bytes>> {
         let on_nodes = |image: &Image| -> BTreeMap<NodeId, Bytes> {
-            self.held
-                .iter()
-                .filter_map(|(node, held)| Some((node.clone(), held.missing(self.layers(node, image)?))))
-                .collect()
+            self.held.keys().filter_map(|node| Some((node.clone(), self.missing_of(node, image)?))).collect()
         };
         images.iter().map(|(task, image)| (task.clone(), on_nodes(image))).collect()
+    }
+
+    /// Bytes that the image would fetch on this node now, where known.
+    pub(crate) fn missing_of(&self, node: &NodeId, image: &Image) -> Option<Bytes> {
+        Some(self.held.get(node)?.missing(self.layers(node, image)?))
     }
 
     /// Adds a job's pulls; the bytes of each, by the task that it is put down to.

@@ -1,8 +1,10 @@
 //! What users are told of jobs and nodes: what was given beside what is measured.
 
-use crate::documents::{flow_key, image_of};
+use crate::documents::{flow_key, image_of, limits};
+use crate::holding::in_force;
 use crate::model::{JobRecord, Model, Phase, nodes_of};
 use crate::nodes::{NodeRecord, Nodes};
+use crate::strategy::strategy;
 use edgeloom_common::ids::{NodeId, TaskName};
 use edgeloom_common::report::{ContainerPhase, ContainerState, FlowRate, Inventory, LinkReport};
 use edgeloom_common::view::{FlowView, JobState, JobView, LinkView, NodeView, PredictionView, TaskView};
@@ -10,11 +12,12 @@ use edgeloom_sched::plan::{FlowPlan, JobPlan};
 
 /// One job as users see it.
 pub(crate) fn job(model: &Model, nodes: &Nodes, record: &JobRecord) -> JobView {
-    let tasks = record.plan.as_ref().map(|plan| tasks(nodes, record, plan)).unwrap_or_default();
-    let flows = record.plan.iter().flat_map(|plan| {
+    let plan = in_force(model, record);
+    let tasks = plan.map(|plan| tasks(nodes, record, plan)).unwrap_or_default();
+    let flows = plan.iter().flat_map(|plan| {
         plan.flows.iter().map(|flow| flow_view(model, nodes, (record, plan), flow)).collect::<Vec<_>>()
     });
-    let troubles = match (&record.plan, record.phase) {
+    let troubles = match (plan, record.phase) {
         (Some(plan), Phase::Committed) => troubles(nodes, plan, &tasks),
         _ => Vec::new(),
     };
@@ -36,7 +39,7 @@ pub(crate) fn job(model: &Model, nodes: &Nodes, record: &JobRecord) -> JobView {
             .chain(troubles)
             .collect::<Vec<_>>()
             .join("; "),
-        prediction: record.plan.as_ref().map(|plan| PredictionView {
+        prediction: plan.map(|plan| PredictionView {
             items_per_s_predicted: plan.prediction.items_per_s,
             bound: plan.prediction.bound,
             bound_by: plan.prediction.bound_by.clone(),
@@ -45,6 +48,8 @@ pub(crate) fn job(model: &Model, nodes: &Nodes, record: &JobRecord) -> JobView {
         replans: 0,
         flows: flows.collect(),
         tasks,
+        strategy: plan.map(|plan| strategy(&record.job, plan, &record.addresses)),
+        explanation: None,
     }
 }
 
@@ -66,6 +71,7 @@ fn tasks(nodes: &Nodes, record: &JobRecord, plan: &JobPlan) -> Vec<TaskView> {
         // Without an entry the node pulls the image for another task, which shows the bytes.
         let fetched = known.filter(|_| predicted.is_some()).map_or(0, |it| bytes_fetched(it, &image.name));
         let container = known.and_then(|known| container(known, record, task));
+        let limits = limits(record, plan, task);
         views.push(TaskView {
             name: task.clone(),
             node: node.clone(),
@@ -75,8 +81,8 @@ fn tasks(nodes: &Nodes, record: &JobRecord, plan: &JobPlan) -> Vec<TaskView> {
             phase: container.map_or("planned", |it| phase(it.phase)).to_owned(),
             detail: container.map(|it| it.detail.clone()).unwrap_or_default(),
             restarts: container.map_or(0, |it| it.restarts),
-            cpu_millicores: 0,
-            memory_bytes: 0,
+            cpu_millicores: limits.map_or(0, |share| share.cpu.0),
+            memory_bytes: limits.map_or(0, |share| share.memory.0),
             bytes_predicted: predicted.copied().unwrap_or(0),
             bytes_fetched: fetched,
         });
@@ -139,10 +145,12 @@ pub(crate) fn node(model: &Model, name: &NodeId, known: &NodeRecord) -> NodeView
         online: known.online,
         ready: known.ready(),
         architecture: inventory.map(|it| it.architecture.clone()).unwrap_or_default(),
+        class: inventory.map(|it| it.class.clone()).unwrap_or_default(),
         cpu_capacity_millicores: inventory.map_or(0, |it| it.cpu.0),
         cpu_requested_millicores,
         cpu_used_millicores: report.map_or(0, |it| it.cpu_used.0),
         core_speed: inventory.map_or(0.0, |it| it.core_speed),
+        temperature_millicelsius: report.and_then(|it| it.temperature_millicelsius),
         memory_capacity_bytes: count(|it| it.memory.0),
         memory_requested_bytes,
         memory_used_bytes: report.map_or(0, |it| it.memory_used.0),
@@ -159,7 +167,8 @@ pub(crate) fn node(model: &Model, name: &NodeId, known: &NodeRecord) -> NodeView
     }
 }
 
-fn requested(model: &Model, node: &NodeId) -> (u32, u64) {
+/// CPU in millicores and memory in bytes that the node's containers were promised.
+pub(crate) fn requested(model: &Model, node: &NodeId) -> (u32, u64) {
     let containers = || model.published.get(node).into_iter().flat_map(|document| &document.containers);
     (containers().map(|spec| spec.cpu.0).sum(), containers().map(|spec| spec.memory.0).sum())
 }

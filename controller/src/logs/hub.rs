@@ -1,9 +1,12 @@
-//! Open requests by id, and the way of each reply to its reader.
+//! Open requests by id, and the way of each reply to its reader. Logs and measurements share it: both are
+//! commands to one agent, answered in numbered pieces.
 
 use edgeloom_cluster::Publish;
 use edgeloom_common::ids::NodeId;
+use edgeloom_common::measure::MeasureCommand;
 use edgeloom_common::report::{LogsCommand, Reply};
 use edgeloom_common::topics;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -30,7 +33,7 @@ pub enum LogsError {
     Unreachable,
 }
 
-/// A part of a task's log.
+/// A part of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
     Text(String),
@@ -38,6 +41,29 @@ pub enum Piece {
     Gap,
     /// The agent could not go on.
     Failed(String),
+}
+
+/// A command that an agent answers in pieces.
+pub trait Command: Serialize + Clone {
+    /// The level of its topic.
+    const KIND: &'static str;
+    /// The same command, to end it.
+    #[must_use]
+    fn cancelled(self) -> Self;
+}
+
+impl Command for LogsCommand {
+    const KIND: &'static str = "logs";
+    fn cancelled(self) -> Self {
+        Self { cancel: true, ..self }
+    }
+}
+
+impl Command for MeasureCommand {
+    const KIND: &'static str = "measure";
+    fn cancelled(self) -> Self {
+        Self { cancel: true, ..self }
+    }
 }
 
 /// The switchboard; clones share it.
@@ -64,12 +90,14 @@ impl Inner {
         self.open.lock().expect("no holder of this lock panics: it only moves entries")
     }
 
-    fn command(&self, node: &NodeId, id: u64, command: &LogsCommand) -> Result<(), LogsError> {
-        let payload = serde_json::to_vec(command).expect("a command of texts and numbers is JSON");
-        let topic = topics::command(node, "logs", id);
-        let publish = Publish { topic, payload, retain: false };
+    fn publish(&self, publish: Publish) -> Result<(), LogsError> {
         self.publish.try_send(publish).map_err(|_| LogsError::Unreachable)
     }
+}
+
+fn publication<C: Command>((node, id): (&NodeId, u64), command: &C) -> Publish {
+    let payload = serde_json::to_vec(command).expect("a command of texts and numbers is JSON");
+    Publish { topic: topics::command(node, C::KIND, id), payload, retain: false }
 }
 
 impl Logs {
@@ -82,7 +110,7 @@ impl Logs {
     }
 
     /// Asks the agent of `node` and opens the stream of its answer.
-    pub fn open(&self, node: NodeId, command: LogsCommand) -> Result<TaskLog, LogsError> {
+    pub fn open<C: Command>(&self, node: NodeId, command: C) -> Result<Answer, LogsError> {
         let (sender, chunks) = mpsc::channel(CHUNKS_MAX);
         let id = self.inner.next_id.fetch_add(1, Ordering::Relaxed);
         {
@@ -92,18 +120,18 @@ impl Logs {
             }
             open.insert(id, Request { node: node.clone(), chunks: sender });
         }
-        let log = TaskLog {
+        let asked = publication((&node, id), &command);
+        let answer = Answer {
             id,
-            node,
-            command,
+            cancel: publication((&node, id), &command.cancelled()),
             chunks,
             sequence: 0,
             ended: false,
             held: None,
             inner: Arc::clone(&self.inner),
         };
-        self.inner.command(&log.node, id, &log.command)?;
-        Ok(log)
+        self.inner.publish(asked)?;
+        Ok(answer)
     }
 
     /// Hands a reply to its reader. Replies of another node than was asked are dropped; a reader that is
@@ -124,12 +152,12 @@ impl Logs {
     }
 }
 
-/// The stream of one task's log.
+/// The answer to one command, piece by piece.
 #[derive(Debug)]
-pub struct TaskLog {
+pub struct Answer {
     id: u64,
-    node: NodeId,
-    command: LogsCommand,
+    /// What ends it before its end.
+    cancel: Publish,
     chunks: mpsc::Receiver<Reply>,
     /// The next chunk's number.
     sequence: u64,
@@ -139,7 +167,7 @@ pub struct TaskLog {
     inner: Arc<Inner>,
 }
 
-impl TaskLog {
+impl Answer {
     /// The next piece; none at the end. Loses nothing when the wait is given up.
     pub async fn next(&mut self) -> Option<Piece> {
         while !self.ended {
@@ -176,13 +204,12 @@ impl TaskLog {
     }
 }
 
-impl Drop for TaskLog {
+impl Drop for Answer {
     /// An unfinished request ends at the agent too; if that message is lost, the agent's own limit ends it.
     fn drop(&mut self) {
         self.inner.open().remove(&self.id);
         if !self.ended {
-            let cancel = LogsCommand { cancel: true, ..self.command.clone() };
-            let _ = self.inner.command(&self.node, self.id, &cancel);
+            let _ = self.inner.publish(self.cancel.clone());
         }
     }
 }

@@ -7,5 +7,5 @@
 mod hub;
 mod lines;
 
-pub use hub::{Logs, LogsError, Piece, TaskLog};
+pub use hub::{Answer, Command, Logs, LogsError, Piece};
 pub use lines::Prefixed;

@@ -8,6 +8,7 @@ use crate::{Counter, Found, Kernel, KernelError, Linux, Network, Offered, Settin
 use edgeloom_common::desired::DesiredState;
 use edgeloom_common::units::BitRate;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 
 /// A kernel that writes down what it is asked to do.
 struct Recording<'a, K> {
@@ -22,6 +23,9 @@ impl<K: Kernel> Kernel for Recording<'_, K> {
     fn perform(&mut self, operation: &Operation) -> Result<(), KernelError> {
         self.performed.push(operation.clone());
         self.kernel.perform(operation)
+    }
+    fn announce(&mut self, bridge: &str, addresses: &[Ipv4Addr]) -> Result<(), KernelError> {
+        self.kernel.announce(bridge, addresses)
     }
     fn counters(&mut self, interface: &str) -> Result<BTreeMap<u16, Counter>, KernelError> {
         self.kernel.counters(interface)

@@ -10,7 +10,7 @@ use crate::{LinkSettings, Network, Settings};
 use edgeloom_common::desired::{DesiredState, TaskRoute};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Wire rate of the flow.
 const RATE: u64 = 4 * MBIT;
@@ -164,4 +164,32 @@ fn a_flow_takes_the_chosen_path_at_its_rate_and_the_main_one_when_its_neighbour_
     mesh.send();
     assert!(mesh.sent(1, 2) > PAYLOAD_BYTES as u64);
     assert!(mesh.sent(1, 3) - before < STRAY_BYTES);
+}
+
+/// The hardware address that a task's node has for another task, as `ip neigh` prints it.
+fn neighbour(namespace: &Namespace, of: Ipv4Addr) -> String {
+    let listing = namespace.run(|| sh(&format!("ip -j neigh show {of} dev eth0")));
+    let json: serde_json::Value = serde_json::from_str(&listing).unwrap();
+    json[0]["lladdr"].as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn neighbours_of_a_task_that_leaves_learn_the_bridge_at_once() {
+    if !lab() {
+        return;
+    }
+    let mesh = Mesh::new();
+    let mut network = mesh.apply(1, &[2, 3], &document(vec![], vec![]));
+    let (stays, left) = (&mesh.sender, task(RECEIVER));
+    stays.run(|| sh(&format!("ip neigh replace {left} lladdr 02:00:00:00:00:99 dev eth0 nud reachable")));
+    let moved = document(vec![], vec![route(RECEIVER, "n2")]);
+    mesh.node(1).run(|| assert_eq!(network.apply(&moved).unwrap().problems, []));
+    let listing = mesh.node(1).run(|| sh("ip -j link show dev edgeloom0"));
+    let listing: serde_json::Value = serde_json::from_str(&listing).unwrap();
+    let bridge = listing[0]["address"].as_str().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while neighbour(stays, left) != bridge {
+        assert!(Instant::now() < deadline, "{} is not the bridge", neighbour(stays, left));
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }

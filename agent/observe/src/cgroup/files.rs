@@ -10,7 +10,7 @@ const FILE_MAX: u64 = 64 * 1024;
 
 /// Where a version keeps its files.
 #[derive(Debug)]
-pub(super) enum Files {
+pub(crate) enum Files {
     V1 { cpu: PathBuf, cpuacct: PathBuf, memory: PathBuf },
     V2 { group: PathBuf },
 }
@@ -24,6 +24,29 @@ pub(super) fn find(mounts: &Path, path: &str) -> Option<Files> {
 }
 
 impl Files {
+    /// The files of the groups that a process is in, from its `cgroup` file (cgroups(7)): a line
+    /// `hierarchy:controllers:path` each, with no controllers in version 2.
+    pub(crate) fn of_member(mounts: &Path, membership: &str) -> Option<Self> {
+        let group = |controller: &str| {
+            membership.lines().find_map(|line| {
+                let mut fields = line.splitn(3, ':').skip(1);
+                let (controllers, path) = (fields.next()?, fields.next()?);
+                let found = controllers.split(',').any(|name| name == controller);
+                let mount = if controllers.is_empty() { mounts.to_owned() } else { mounts.join(controllers) };
+                found.then(|| mount.join(path.trim_start_matches('/')))
+            })
+        };
+        let v1 = || {
+            let cpuacct = group("cpuacct")?;
+            Some(Self::V1 {
+                cpu: group("cpu").unwrap_or_else(|| cpuacct.clone()),
+                cpuacct,
+                memory: group("memory")?,
+            })
+        };
+        v1().or_else(|| Some(Self::V2 { group: group("")? }))
+    }
+
     fn complete(&self) -> bool {
         match self {
             Self::V1 { cpu, cpuacct, memory } => {
@@ -54,7 +77,7 @@ impl Files {
         Ok(quota.map(|quota| share(Duration::from_micros(quota), Duration::from_micros(period))))
     }
 
-    pub(super) fn cpu_time(&self) -> Result<Duration, CgroupError> {
+    pub(crate) fn cpu_time(&self) -> Result<Duration, CgroupError> {
         match self {
             Self::V1 { cpuacct, .. } => Ok(Duration::from_nanos(value(&cpuacct.join("cpuacct.usage"))?)),
             Self::V2 { group } => Ok(Duration::from_micros(field(&group.join("cpu.stat"), "usage_usec")?)),
@@ -69,7 +92,16 @@ impl Files {
         Ok(unless_max(&file, &text(&file)?)?.map(Bytes))
     }
 
-    pub(super) fn memory_used(&self) -> Result<Bytes, CgroupError> {
+    /// The highest use since the group was made; Linux keeps it in version 2 from 5.19 on.
+    pub(super) fn memory_peak(&self) -> Result<Bytes, CgroupError> {
+        let file = match self {
+            Self::V1 { memory, .. } => memory.join("memory.max_usage_in_bytes"),
+            Self::V2 { group } => group.join("memory.peak"),
+        };
+        value(&file).map(Bytes)
+    }
+
+    pub(crate) fn memory_used(&self) -> Result<Bytes, CgroupError> {
         let (used, inactive) = match self {
             Self::V1 { memory, .. } => (
                 value(&memory.join("memory.usage_in_bytes"))?,
@@ -83,7 +115,7 @@ impl Files {
     }
 }
 
-fn text(file: &Path) -> Result<String, CgroupError> {
+pub(crate) fn text(file: &Path) -> Result<String, CgroupError> {
     use std::io::Read as _;
     let read = || {
         let mut text = String::new();

@@ -7,6 +7,7 @@ use super::traffic::Traffic;
 use super::train::LENGTH;
 use super::{LinkSettings, PORT};
 use edgeloom_common::report::LinkReport;
+use edgeloom_common::units::BitRate;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +19,8 @@ const FIRST_TRAINS_EVERY: Duration = Duration::from_millis(200);
 const TRAIN_EVERY: Duration = Duration::from_secs(60);
 /// When a busy link is tried again.
 const BUSY_PAUSE: Duration = Duration::from_secs(5);
+/// Between trains while a queue stands that should not.
+const DOUBT_PAUSE: Duration = Duration::from_secs(2);
 /// Ethernet, IPv4 and UDP headers around a probe, bytes.
 const HEADERS: u64 = 14 + 20 + 8;
 /// When the receiver is asked for the result of a train.
@@ -33,12 +36,18 @@ pub(super) struct Link {
     pub(super) announced: Presence,
     pub(super) trains_sent: u32,
     pub(super) next_train: Instant,
+    /// When the last train left.
+    pub(super) last_train: Instant,
     pub(super) traffic: Traffic,
 }
 
 impl Link {
-    /// Whether a train may leave now; where others use the link it has to wait.
+    /// Whether a train may leave now; where others use the link it has to wait, unless the capacity is in
+    /// doubt.
     pub(super) fn is_train_due(&mut self, now: Instant) -> bool {
+        if self.is_up() && self.is_in_doubt() {
+            return now >= self.last_train + DOUBT_PAUSE;
+        }
         if !self.is_up() || now < self.next_train {
             return false;
         }
@@ -47,6 +56,23 @@ impl Link {
             self.next_train = now + jittered(BUSY_PAUSE, 20);
         }
         !busy
+    }
+
+    /// Packets wait though the link, as it was measured, should have room. Not asked of a link whose rate is
+    /// declared: there our own classes hold a train back, and it would measure them.
+    fn is_in_doubt(&self) -> bool {
+        let room = self.track.capacity().is_some_and(|capacity| self.traffic.should_have_room(capacity));
+        self.settings.capacity.is_none() && room && self.track.is_queued()
+    }
+
+    /// Notes what a train read. What passed beside it passed too, so the link carries no less; and where a
+    /// standing queue had no room left for a train, what passes is all that the link carries.
+    pub(super) fn train_read(&mut self, rate: Option<BitRate>) {
+        let passed = self.traffic.rate();
+        let capacity = if rate.is_some() || self.is_in_doubt() { passed.max(rate) } else { None };
+        if let Some(capacity) = capacity {
+            self.track.capacity_measured(capacity);
+        }
     }
 
     pub(super) fn is_up(&self) -> bool {
@@ -60,6 +86,7 @@ impl Link {
 
     pub(super) fn send_train(&mut self, number: u32, now: Instant) {
         self.trains_sent = self.trains_sent.saturating_add(1);
+        self.last_train = now;
         let pause = if self.trains_sent < FIRST_TRAINS {
             TRAIN_END_AFTER + FIRST_TRAINS_EVERY
         } else {

@@ -3,8 +3,8 @@
 //! In: our address and the neighbour's on each link. Out: [`LinkEvent`]s on a bounded channel.
 //! The two agents of a link probe each other over UDP: a 64-byte echo each second, and now and then
 //! a train of full frames, from whose arrival times the receiver reads the capacity. A train shows
-//! what the link can carry, not what is left of it, and waits while others use the link. No two trains
-//! of a node run at once.
+//! what the link can carry, not what is left of it, and waits while others use the link, unless a queue
+//! stands where the link should have room. No two trains of a node run at once.
 //! Datagrams that are no probes, or come from anyone but the configured neighbours, are counted and
 //! ignored; an answer is never longer than its question.
 

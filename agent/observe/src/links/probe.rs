@@ -75,6 +75,7 @@ impl Prober {
                 announced,
                 trains_sent: 0,
                 next_train: now,
+                last_train: now,
                 traffic,
             });
         }
@@ -125,8 +126,8 @@ impl Prober {
             Measured::Capacity { train, rate } => {
                 let expected =
                     self.train.take_if(|current| (current.link, current.number) == (answer.link, train));
-                if let (Some(_), Some(rate)) = (expected, rate) {
-                    link.track.capacity_measured(rate);
+                if expected.is_some() {
+                    link.train_read(rate);
                 }
             }
         }

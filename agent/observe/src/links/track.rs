@@ -12,6 +12,9 @@ const RTT_WINDOW: usize = 60;
 const LOSS_WINDOW: usize = 300;
 /// Trains that the capacity is the median of.
 const CAPACITY_WINDOW: usize = 5;
+/// Round trips in a row that have to be longer than the least by so much before a queue is said to stand.
+const QUEUED_TRIPS: usize = 3;
+const QUEUED_US: u32 = 3_000;
 /// Lost probes in a row that mean the neighbour is gone.
 const MISSES_MAX: u32 = 3;
 
@@ -96,6 +99,13 @@ impl Track {
         median(&self.rtt_us)
     }
 
+    /// Whether packets wait on the way, and not for a moment only.
+    pub(super) fn is_queued(&self) -> bool {
+        let long = self.rtt_min_us().map_or(u32::MAX, |least| least.saturating_add(QUEUED_US));
+        let recent = self.rtt_us.iter().rev().take(QUEUED_TRIPS);
+        self.rtt_us.len() > QUEUED_TRIPS && recent.clone().all(|trip| *trip > long)
+    }
+
     pub(super) fn capacity(&self) -> Option<BitRate> {
         median(&self.capacities)
     }
@@ -173,6 +183,18 @@ mod tests {
         assert_eq!(track.loss_permille(), 99 * 1000 / 299);
         miss(&mut track, 300);
         assert_eq!(track.loss_permille(), 1000);
+    }
+
+    #[test]
+    fn a_queue_stands_after_three_long_trips_in_a_row() {
+        let mut track = Track::default();
+        let trips =
+            [(100, false), (9_000, false), (9_000, false), (9_000, true), (3_100, false), (9_000, false)];
+        for (rtt, queued) in trips {
+            let sequence = track.next_probe();
+            track.answered(sequence, rtt);
+            assert_eq!(track.is_queued(), queued, "{rtt}");
+        }
     }
 
     #[test]

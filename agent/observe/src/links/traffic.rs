@@ -3,6 +3,11 @@
 //! A train that shares its link measures what the others leave, not the capacity; behind our own traffic
 //! classes it would even measure the least class. So no train leaves while a link is busy, and what was
 //! measured last stands.
+//!
+//! But a link may come to carry less while it is busy. Then packets wait at its narrow place though less
+//! passes than it should carry, and what waits in line there is passed in turn: a train that arrives in one
+//! burst leaves it at the rate of the link. Where no rate is declared, nothing of ours holds a train back, and
+//! it may leave then.
 
 use edgeloom_common::units::BitRate;
 use std::collections::BTreeMap;
@@ -11,6 +16,9 @@ use tokio::time::Instant;
 
 /// A link is busy when other traffic takes more than one part in this many of its capacity.
 const BUSY_PART: u64 = 20;
+
+/// A link with less passing than this part of its capacity, in hundredths, should have no queue.
+const FULL_PERCENT: u64 = 85;
 
 /// Bytes that each interface of this network namespace has sent (proc(5), `/proc/net/dev`).
 pub(super) fn bytes_sent() -> io::Result<BTreeMap<String, u64>> {
@@ -54,6 +62,16 @@ impl Traffic {
         self.last = Some((now, bytes));
     }
 
+    /// Bits a second that passed beside our probes, as last looked at.
+    pub(super) fn rate(&self) -> Option<BitRate> {
+        self.rate.map(BitRate)
+    }
+
+    /// Whether so little passes that the link should have room.
+    pub(super) fn should_have_room(&self, capacity: BitRate) -> bool {
+        self.rate.is_some_and(|rate| rate.saturating_mul(100) < capacity.0.saturating_mul(FULL_PERCENT))
+    }
+
     /// Whether a train would measure what others leave. A link of unknown capacity is tried in any case,
     /// one that was not looked at twice is not.
     pub(super) fn is_busy(&self, capacity: Option<BitRate>) -> bool {
@@ -88,6 +106,10 @@ mod tests {
         assert!(!traffic.is_busy(CAPACITY), "only our train passed");
         traffic.look(second(2), 2_046_000);
         assert!(traffic.is_busy(CAPACITY), "16 Mbit/s of others");
+        assert_eq!(traffic.rate(), Some(BitRate(16_000_000)));
+        assert!(
+            traffic.should_have_room(BitRate(20_000_000)) && !traffic.should_have_room(BitRate(18_000_000))
+        );
         traffic.look(second(3), 2_047_000);
         assert!(!traffic.is_busy(CAPACITY), "quiet again");
     }

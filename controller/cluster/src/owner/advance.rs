@@ -7,6 +7,7 @@
 use super::Owner;
 use super::decide::TAKEN_BACK;
 use crate::barrier;
+use crate::events::Kind;
 use crate::journal::JournalError;
 use crate::model::{Event, JobRecord, Phase, nodes_of};
 use edgeloom_common::desired::DesiredState;
@@ -19,7 +20,9 @@ pub(crate) const STEP_DEADLINE_MS: u64 = 10_000;
 impl Owner {
     pub(super) fn try_advance(&mut self) -> Result<(), JournalError> {
         self.learn_topology()?;
+        self.note_presence();
         self.give_up()?;
+        self.take_back_overdue()?;
         self.decide_waiting()?;
         self.step()?;
         self.finish_stopping()
@@ -44,7 +47,7 @@ impl Owner {
     }
 
     /// Nodes whose confirmation the next step waits for.
-    fn awaited(&self) -> BTreeSet<NodeId> {
+    pub(super) fn awaited(&self) -> BTreeSet<NodeId> {
         let published = &self.model().published;
         let waits = |node: &&NodeId| {
             let silent = self.nodes.table.get(*node).is_some_and(|known| known.silent);
@@ -61,6 +64,9 @@ impl Owner {
         }
         for node in &silent {
             self.nodes.table.entry(node.clone()).or_default().silent = true;
+        }
+        if self.take_back_from(&silent)? {
+            return Ok(());
         }
         let needs = |plan: &edgeloom_sched::plan::JobPlan| {
             let found: Vec<&str> = nodes_of(plan)
@@ -79,6 +85,7 @@ impl Owner {
             .collect();
         for (job, nodes) in back {
             let reason = format!("{TAKEN_BACK} {nodes} within {} s", STEP_DEADLINE_MS / 1000);
+            self.events.note(self.now_ms, Some(&job), Kind::Waiting, reason.clone());
             self.state.commit(Event::Returned { job, reason })?;
         }
         Ok(())
@@ -89,17 +96,17 @@ impl Owner {
         if !self.awaited().is_empty() {
             return Ok(());
         }
-        let wanted = self.wanted();
-        let documents = barrier::next(&self.model().published, &wanted);
+        let goal = self.goal();
+        let documents = barrier::next(&self.model().published, &goal);
         if documents.is_empty() {
-            return self.confirm();
+            return if self.arrived(&goal) { self.confirm() } else { Ok(()) };
         }
         self.publish(documents.into_values().collect())
     }
 
     /// Everything committed has arrived at every node that answers.
     fn confirm(&mut self) -> Result<(), JournalError> {
-        let fresh = self.model().committed().filter(|(record, _)| !record.confirmed);
+        let fresh = self.model().committed().filter(|(record, _)| !record.settled());
         let jobs: Vec<JobName> = fresh.map(|(record, _)| record.job.name.clone()).collect();
         if jobs.is_empty() { Ok(()) } else { self.state.commit(Event::Confirmed { jobs }) }
     }
@@ -122,10 +129,14 @@ impl Owner {
             .filter(|record| self.left_nothing(record))
             .map(|record| record.job.name.clone())
             .collect();
-        for job in gone {
-            self.state.commit(Event::Gone { job })?;
+        if gone.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        for job in gone {
+            self.state.commit(Event::Gone { job: job.clone() })?;
+            self.events.note(self.now_ms, Some(&job), Kind::Gone, "nothing of it is left".to_owned());
+        }
+        self.share_out()
     }
 
     fn left_nothing(&self, record: &JobRecord) -> bool {
@@ -141,7 +152,8 @@ impl Owner {
             let dead = known.is_some_and(|known| !known.online || known.silent);
             let observed = known.and_then(|known| known.observed.as_ref());
             let runs = observed.is_some_and(|seen| seen.containers.iter().any(|state| state.job == *name));
-            !mentioned && (dead || (!runs && self.nodes.confirmed(node, published)))
+            let listed = observed.is_some_and(|seen| seen.listed);
+            !mentioned && (dead || (!runs && listed && self.nodes.confirmed(node, published)))
         })
     }
 }

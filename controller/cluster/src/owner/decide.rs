@@ -1,13 +1,18 @@
 //! From waiting jobs to commits: asks the planner, journals what it decided and why others wait.
 
 use super::Owner;
+use super::difference::{difference, places};
 use crate::error::SubmitError;
+use crate::events::Kind;
 use crate::journal::JournalError;
-use crate::model::{Event, JobRecord};
-use crate::planner::{Outcome, PlanError, Planner, reason, waiting};
+use crate::model::{Commit, Event, JobRecord, Model};
+use crate::planner::{Leave, Outcome, PlanError, Planner, reason, waiting};
+use crate::topology::DownLinks;
 use edgeloom_common::ids::JobName;
 use edgeloom_common::view::ProblemItem;
 use edgeloom_sched::plan::Unplaced;
+use edgeloom_sched::snapshot::Change;
+use std::collections::BTreeMap;
 
 /// How the reason of a job begins whose commit was taken back.
 pub(super) const TAKEN_BACK: &str = "not confirmed by";
@@ -37,16 +42,43 @@ impl Owner {
         Ok(())
     }
 
+    /// Gives what departed jobs left to those that run. Waiting jobs have their turn by themselves.
+    pub(super) fn share_out(&mut self) -> Result<(), JournalError> {
+        if !waiting(self.model()).is_empty() {
+            return Ok(());
+        }
+        let outcome = self.decide(&[]);
+        self.carry(outcome, &[])
+    }
+
     pub(super) fn decide(&self, records: &[&JobRecord]) -> Result<Outcome, PlanError> {
+        self.outcome(records, &BTreeMap::new())
+    }
+
+    /// Decides with leave to change what runs; jobs not named may change their rates.
+    pub(super) fn outcome(
+        &self,
+        records: &[&JobRecord],
+        changes: &BTreeMap<JobName, Change>,
+    ) -> Result<Outcome, PlanError> {
         let down = self.nodes.down(&self.model().topology);
-        let planner = Planner {
-            model: self.model(),
+        self.planner(self.model(), &down, changes).outcome(records)
+    }
+
+    pub(super) fn planner<'a>(
+        &'a self,
+        model: &'a Model,
+        down: &'a DownLinks,
+        changes: &'a BTreeMap<JobName, Change>,
+    ) -> Planner<'a> {
+        Planner {
+            model,
             nodes: &self.nodes,
-            ground: self.ground(&down),
+            ground: self.ground(down),
             profile: self.settings.profile,
             now_ms: self.now_ms,
-        };
-        planner.outcome(records)
+            leave: Leave { changes, online: self.closed_loop.online() },
+        }
     }
 
     pub(super) fn carry(
@@ -67,10 +99,28 @@ impl Owner {
         for unplaced in &outcome.unplaced {
             self.delay(&unplaced.job, &reason(unplaced))?;
         }
-        if !outcome.commits.is_empty() {
-            self.state.commit(Event::Committed { commits: outcome.commits })?;
+        if outcome.commits.is_empty() {
+            return Ok(());
+        }
+        let notes: Vec<_> = outcome.commits.iter().map(|commit| self.told(commit)).collect();
+        self.state.commit(Event::Committed { commits: outcome.commits })?;
+        for (job, kind, text) in notes {
+            self.events.note(self.now_ms, Some(&job), kind, text);
         }
         Ok(())
+    }
+
+    /// What a commit is told as, before it is made.
+    fn told(&self, commit: &Commit) -> (JobName, Kind, String) {
+        let (plan, job) = (&commit.plan, commit.plan.job.clone());
+        let before = self.model().jobs.get(&job).and_then(|record| record.plan.as_ref());
+        let items = plan.prediction.items_per_s;
+        match before {
+            Some(before) => {
+                (job, Kind::Changed, format!("others came or went: {}", difference(before, plan)))
+            }
+            None => (job, Kind::Placed, format!("{}; {items:.2} items/s predicted", places(plan))),
+        }
     }
 
     /// Notes why a job waits, after the reason for which it was taken back, if it was.
@@ -84,6 +134,7 @@ impl Owner {
         if record.reason == reason {
             return Ok(());
         }
+        self.events.note(self.now_ms, Some(job), Kind::Waiting, reason.clone());
         self.state.commit(Event::Delayed { job: job.clone(), reason })
     }
 }

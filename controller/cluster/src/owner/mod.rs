@@ -1,29 +1,43 @@
 //! The one owner of the cluster's state: takes commands one by one and, after each, brings published
 //! documents a step nearer to the wanted ones.
 //!
-//! Two rooms: `decide` turns waiting jobs into commits, `advance` carries commits out to the nodes. What is
-//! acknowledged lies in the journal; what nodes say is only looked at.
+//! Five rooms: `decide` turns waiting jobs into commits, `advance` carries commits out to the nodes, `moves`
+//! takes changes back that cannot be made, `replan` changes jobs that run, `watch` tells what came and went.
+//! What is acknowledged lies in the journal; what nodes say is only looked at.
 
 mod advance;
 mod decide;
+mod difference;
+mod explain;
+mod measure;
+mod moves;
+mod observe;
+mod replan;
+mod seen;
+mod watch;
 
-use crate::documents::{Documents, Ground, documents};
+use crate::documents::Ground;
 use crate::error::{StopError, SubmitError};
+use crate::events::{Events, Kind};
 use crate::journal::JournalError;
 use crate::model::{Event, Image, JobRecord, Model};
-use crate::nodes::{NodeMessage, Nodes};
+use crate::nodes::Nodes;
 use crate::outbox::Outbox;
 use crate::planner::{new_record, reason};
 use crate::state::State;
 use crate::topology::DownLinks;
 use crate::views;
 use decide::refuse_never;
-use edgeloom_common::desired::{DesiredState, Pool};
-use edgeloom_common::ids::{ClusterId, JobName, NodeId, TaskName};
+use edgeloom_common::desired::Pool;
+use edgeloom_common::ids::{ClusterId, JobName, TaskName};
 use edgeloom_common::job::Job;
 use edgeloom_common::view::{JobState, JobView};
 use edgeloom_sched::Profile;
+pub(crate) use explain::Planned;
+use moves::Progress;
+use replan::ClosedLoop;
 use std::collections::BTreeMap;
+use watch::Presence;
 
 /// A job with its images resolved.
 #[derive(Debug)]
@@ -52,6 +66,13 @@ pub(crate) struct Owner {
     /// What the last decision on waiting jobs was made with.
     decided_on: String,
     pub(crate) now_ms: u64,
+    pub(crate) events: Events,
+    /// What jobs achieve, and what is learnt of them by it.
+    closed_loop: ClosedLoop,
+    /// Nodes and links as last told of.
+    presence: Presence,
+    /// Of tasks that move.
+    progress: Option<Progress>,
 }
 
 impl Owner {
@@ -64,6 +85,10 @@ impl Owner {
             step_ms: now_ms,
             decided_on: String::new(),
             now_ms,
+            events: Events::default(),
+            closed_loop: ClosedLoop::default(),
+            presence: Presence::default(),
+            progress: None,
         };
         owner.state.model.published.keys().cloned().for_each(|node| owner.outbox.mark(node));
         owner
@@ -81,20 +106,23 @@ impl Owner {
         if let Ok(outcome) = &outcome {
             refuse_never(outcome)?;
         }
+        let accepted = format!("accepted with profile {}", record.profile);
         self.keep(Event::Accepted(Box::new(record)))?;
+        self.events.note(self.now_ms, Some(&name), Kind::Accepted, accepted);
         self.carry(outcome, std::slice::from_ref(&name)).map_err(|error| unavailable(&error))?;
         self.advance();
         self.job(&name).ok_or(SubmitError::Unavailable)
     }
 
     /// What [`submit`](Self::submit) would do, without doing it.
-    pub(crate) fn plan(&self, order: Order) -> Result<JobView, SubmitError> {
+    pub(crate) fn plan(&self, order: Order) -> Result<Planned, SubmitError> {
         let mut record = self.record(order)?;
         let outcome = match self.decide(&[&record]) {
             Ok(outcome) => outcome,
             Err(error) => {
                 record.reason = error.to_string();
-                return Ok(views::job(self.model(), &self.nodes, &record));
+                let view = views::job(self.model(), &self.nodes, &record);
+                return Ok(Planned { view, question: None });
             }
         };
         refuse_never(&outcome)?;
@@ -107,10 +135,11 @@ impl Owner {
         model.apply(Event::Committed { commits: outcome.commits });
         let record = model.jobs.get(&name).ok_or(SubmitError::Unavailable)?;
         let mut view = views::job(&model, &self.nodes, record);
-        if record.plan.is_some() {
-            view.state = JobState::Planned;
+        if record.plan.is_none() {
+            return Ok(Planned { view, question: None });
         }
-        Ok(view)
+        view.state = JobState::Planned;
+        Ok(Planned { view, question: Some(self.question_in(&model, record)) })
     }
 
     fn record(&self, order: Order) -> Result<JobRecord, SubmitError> {
@@ -128,57 +157,24 @@ impl Owner {
     pub(crate) fn stop(&mut self, name: &JobName) -> Result<JobView, StopError> {
         let mut view = self.job(name).ok_or_else(|| StopError::Unknown(name.clone()))?;
         self.keep(Event::Stopping { job: name.clone() }).map_err(|_| StopError::Unavailable(name.clone()))?;
+        self.events.note(self.now_ms, Some(name), Kind::Stopping, "stops".to_owned());
         view.state = JobState::Stopping;
         self.advance();
         Ok(view)
     }
 
     pub(crate) fn job(&self, name: &JobName) -> Option<JobView> {
-        Some(views::job(self.model(), &self.nodes, self.model().jobs.get(name)?))
+        Some(self.view(self.model().jobs.get(name)?))
     }
 
-    /// Takes in what a node says.
-    pub(crate) fn observe(&mut self, node: &NodeId, message: NodeMessage) {
-        let only_load = matches!(message, NodeMessage::Report(_));
-        let connected = matches!(&message, NodeMessage::Status(status) if status.online);
-        self.nodes.observe(node, message, self.now_ms, &self.settings.cluster);
-        if connected {
-            self.outbox.mark(node.clone());
+    /// A job with what is measured of it.
+    pub(crate) fn view(&self, record: &JobRecord) -> JobView {
+        let mut view = views::job(self.model(), &self.nodes, record);
+        if view.state == JobState::Running {
+            view.measured = self.closed_loop.measured(record, self.now_ms);
         }
-        if !only_load {
-            self.compare_version(node);
-            self.advance();
-        }
-    }
-
-    /// A node with an older document gets it again; one with a newer shows that our state is an old copy.
-    fn compare_version(&mut self, node: &NodeId) {
-        let Some(observed) = self.nodes.table.get(node).and_then(|known| known.observed.as_ref()) else {
-            return;
-        };
-        let (theirs, ours) = (observed.version, self.model().version(node));
-        if theirs < ours {
-            self.outbox.mark(node.clone());
-        }
-        if theirs > ours && theirs.epoch < u64::MAX / 2 {
-            tracing::warn!(%node, ?theirs, ?ours, "a node has a newer document than was ever sent; the epoch rises");
-            let epoch = theirs.epoch.max(self.model().epoch) + 1;
-            if self.keep(Event::EpochRaised { epoch }).is_ok() {
-                let all: Vec<DesiredState> = self.model().published.values().cloned().collect();
-                let _ = self.publish(all);
-            }
-        }
-        if self.nodes.confirmed(node, &self.state.model.published)
-            && let Some(known) = self.nodes.table.get_mut(node)
-        {
-            known.silent = false;
-        }
-    }
-
-    /// Time has passed.
-    pub(crate) fn tick(&mut self) {
-        self.nodes.expire(self.now_ms);
-        self.advance();
+        view.replans = self.closed_loop.replans(&record.job.name);
+        view
     }
 
     /// Everything that can be done now.
@@ -187,11 +183,6 @@ impl Owner {
             tracing::error!(%error, "nothing is decided or published");
         }
         self.outbox.flush(&self.state.model.published);
-    }
-
-    pub(crate) fn wanted(&self) -> Documents {
-        let down = self.nodes.down(&self.model().topology);
-        documents(self.model(), &self.ground(&down))
     }
 
     fn ground<'a>(&'a self, down: &'a DownLinks) -> Ground<'a> {

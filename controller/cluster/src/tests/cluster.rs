@@ -37,7 +37,7 @@ fn a_job_goes_out_in_steps_and_runs() {
 #[test]
 fn a_dry_run_changes_nothing() {
     let mut world = World::new();
-    let view = world.owner.plan(order("a")).unwrap();
+    let view = world.owner.plan(order("a")).unwrap().view;
     assert_eq!((view.state, view.tasks.len()), (JobState::Planned, 3));
     world.settle();
     assert!(world.arrivals.is_empty() && state(&world, "a").is_none());

@@ -145,7 +145,7 @@ fn what_nodes_say_is_never_journaled() {
             let mut measured = links(name);
             for link in &mut measured.links {
                 link.rtt_min_us = Some(round);
-                link.capacity_measured = Some(BitRate(15_000_000 + u64::from(round)));
+                link.capacity_measured = Some(BitRate(19_500_000 + u64::from(round)));
             }
             let mut inventory = inventory();
             inventory.layers.image_ids.push(round.to_string());

@@ -2,7 +2,12 @@
 
 mod barrier;
 mod cluster;
+mod explain;
 mod handle;
 mod loss;
+mod moves;
+mod profiler;
 mod pulls;
+mod replan;
+mod strategy;
 mod world;

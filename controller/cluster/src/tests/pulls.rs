@@ -128,7 +128,7 @@ fn a_restart_keeps_the_order_of_pulls() {
     world.owner.submit(order("late-name", &["z", "a"])).unwrap();
     world.owner.submit(order("early-name", &["n", "a"])).unwrap();
     let listed = |world: &World| -> Vec<String> {
-        let wanted = world.owner.wanted();
+        let wanted = world.owner.goal().documents;
         wanted[&"n1".parse::<NodeId>().unwrap()].images.iter().map(|image| image.name.clone()).collect()
     };
     assert_eq!(listed(&world), ["z", "a", "n"]);

@@ -28,9 +28,13 @@ pub(super) struct World {
     /// Every document in the order of its arrival.
     pub(super) arrivals: Vec<DesiredState>,
     pub(super) dead: BTreeSet<NodeId>,
+    /// Nodes that show no image that they did not have before.
+    pub(super) pulling: BTreeSet<NodeId>,
+    /// Containers that nodes show though no document lists them any more.
+    pub(super) lingering: BTreeMap<NodeId, Vec<ContainerState>>,
 }
 
-fn owner(dir: &tempfile::TempDir, now_ms: u64) -> (Owner, mpsc::Receiver<Publish>) {
+pub(super) fn owner(dir: &tempfile::TempDir, now_ms: u64) -> (Owner, mpsc::Receiver<Publish>) {
     let (outgoing, published) = mpsc::channel(64);
     let settings = Ownership {
         cluster: "home".parse().unwrap(),
@@ -57,6 +61,8 @@ impl World {
             held: BTreeMap::new(),
             arrivals: Vec::new(),
             dead: BTreeSet::new(),
+            pulling: BTreeSet::new(),
+            lingering: BTreeMap::new(),
         };
         world.connect();
         world.settle();
@@ -66,11 +72,11 @@ impl World {
 
     /// A controller that starts again on the same directory; nodes keep what they hold.
     pub(super) fn restart(self) -> Self {
-        let Self { owner: old, dir, held, dead, .. } = self;
+        let Self { owner: old, dir, held, dead, pulling, lingering, .. } = self;
         let now_ms = old.now_ms;
         drop(old);
         let (owner, published) = owner(&dir, now_ms);
-        Self { owner, published, dir, held, arrivals: Vec::new(), dead }
+        Self { owner, published, dir, held, arrivals: Vec::new(), dead, pulling, lingering }
     }
 
     /// Living nodes come online.
@@ -104,13 +110,31 @@ impl World {
             );
             self.held.insert(document.node.clone(), document);
         }
-        let confirm: Vec<Observed> = self.held.values().map(observed).collect();
+        let confirm: Vec<Observed> = self.held.values().map(|document| self.observed(document)).collect();
         for (node, observed) in self.held.keys().cloned().collect::<Vec<_>>().into_iter().zip(confirm) {
             if came && !self.dead.contains(&node) {
                 self.owner.observe(&node, NodeMessage::Observed(observed));
             }
         }
         came
+    }
+
+    /// What a node shows of its document.
+    fn observed(&self, document: &DesiredState) -> Observed {
+        let mut seen = observed(document);
+        seen.converged = !self.pulling.contains(&document.node);
+        seen.containers.extend(self.lingering.get(&document.node).into_iter().flatten().cloned());
+        seen
+    }
+
+    /// Nodes show what has changed without a new document.
+    pub(super) fn show(&mut self) {
+        for (node, held) in self.held.clone() {
+            let seen = self.observed(&held);
+            if !self.dead.contains(&node) {
+                self.owner.observe(&node, NodeMessage::Observed(seen));
+            }
+        }
     }
 
     pub(super) fn settle(&mut self) {
@@ -179,6 +203,7 @@ pub(super) fn observed(document: &DesiredState) -> Observed {
         schema: 1,
         version: document.version(),
         network_applied: true,
+        listed: true,
         converged: true,
         containers: document.containers.iter().map(container).collect(),
         pulls: Vec::new(),
@@ -194,6 +219,11 @@ pub(super) fn order(name: &str) -> Order {
          track:\n    image: r/app:1\n    resources: {{ cpu: 100m, memory: 16MiB }}\n    work: 10ms\n    inputs: [detect]\n    constraints: [\"node.name == n3\"]\n"
     );
     let job = edgeloom_common::job::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems:?}"));
+    with_images(job)
+}
+
+/// Every task with an image of one layer.
+pub(super) fn with_images(job: edgeloom_common::job::Job) -> Order {
     let layers = Layers {
         config: Blob { digest: "sha256:c".to_owned(), size: Bytes(5) },
         layers: vec![Blob { digest: "sha256:l".to_owned(), size: Bytes(100) }],

@@ -1,0 +1,187 @@
+//! What one container uses, from the kernel's own files: no question to the engine, no stream.
+//!
+//! In: the process id of the container's first process. Out: processor time and memory of its control group
+//! (both versions), bytes that its interfaces received and sent, as differences of two readings. The files
+//! are found once; a container that was started again has another process and is opened anew.
+
+use crate::cgroup::files::{Files, text};
+use crate::cgroup::{CgroupError, MOUNTS, share};
+use edgeloom_common::units::{BitRate, Bytes, MilliCores};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const PROC: &str = "/proc";
+
+/// Use since the reading before; memory as it is now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Use {
+    pub cpu: MilliCores,
+    pub memory: Bytes,
+    pub received: BitRate,
+    pub sent: BitRate,
+}
+
+/// Counters at one moment.
+#[derive(Debug, Clone, Copy)]
+struct Counters {
+    at: Instant,
+    cpu_time: Duration,
+    received: u64,
+    sent: u64,
+}
+
+/// One container's files, and its counters at the last reading.
+#[derive(Debug)]
+pub struct Container {
+    files: Files,
+    /// Counts what passes the interfaces of the container's network namespace.
+    interfaces: PathBuf,
+    /// Says which control groups the process is in, and so whether it is the container's.
+    membership: PathBuf,
+    id: String,
+    before: Counters,
+}
+
+impl Container {
+    /// The container `id` whose first process is `pid`: engines name control groups after ids.
+    ///
+    /// # Errors
+    /// When the process is not there or another one's, or its control groups do not read.
+    pub fn open(id: &str, pid: u32) -> Result<Self, CgroupError> {
+        Self::below(Path::new(PROC), Path::new(MOUNTS), (id, pid))
+    }
+
+    fn below(proc: &Path, mounts: &Path, (id, pid): (&str, u32)) -> Result<Self, CgroupError> {
+        let process = proc.join(pid.to_string());
+        let (interfaces, membership) = (process.join("net/dev"), process.join("cgroup"));
+        let member_of = membership_of(&membership, id)?;
+        let files = Files::of_member(mounts, &member_of)
+            .ok_or_else(|| CgroupError::Missing { path: member_of.clone(), mounts: mounts.to_owned() })?;
+        let before = Counters::read(&files, &interfaces)?;
+        Ok(Self { files, interfaces, membership, id: id.to_owned(), before })
+    }
+
+    /// What it used since the reading before.
+    ///
+    /// # Errors
+    /// When the process has gone, or its id belongs to another one by now.
+    pub fn used(&mut self) -> Result<Use, CgroupError> {
+        membership_of(&self.membership, &self.id)?;
+        let now = Counters::read(&self.files, &self.interfaces)?;
+        let before = std::mem::replace(&mut self.before, now);
+        let elapsed = now.at - before.at;
+        Ok(Use {
+            cpu: share(now.cpu_time.saturating_sub(before.cpu_time), elapsed),
+            memory: self.files.memory_used()?,
+            received: rate(now.received.saturating_sub(before.received), elapsed),
+            sent: rate(now.sent.saturating_sub(before.sent), elapsed),
+        })
+    }
+}
+
+impl Counters {
+    fn read(files: &Files, interfaces: &Path) -> Result<Self, CgroupError> {
+        let (received, sent) = passed(&text(interfaces)?);
+        Ok(Self { at: Instant::now(), cpu_time: files.cpu_time()?, received, sent })
+    }
+}
+
+/// The control groups of a process, which have to be those of the container `id`.
+fn membership_of(file: &Path, id: &str) -> Result<String, CgroupError> {
+    let member_of = text(file)?;
+    if member_of.contains(id) { Ok(member_of) } else { Err(CgroupError::Foreign { file: file.to_owned() }) }
+}
+
+/// Bytes received and sent over all interfaces but the loopback one (proc(5), `/proc/net/dev`).
+fn passed(text: &str) -> (u64, u64) {
+    let line = |line: &str| {
+        let (name, numbers) = line.split_once(':')?;
+        let number = |at: usize| numbers.split_whitespace().nth(at)?.parse::<u64>().ok();
+        (name.trim() != "lo").then_some((number(0)?, number(8)?))
+    };
+    text.lines().filter_map(line).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+}
+
+fn rate(bytes: u64, elapsed: Duration) -> BitRate {
+    let bits = u128::from(bytes) * 8_000_000;
+    let rate = bits.checked_div(elapsed.as_micros()).unwrap_or(0);
+    BitRate(u64::try_from(rate).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn write(root: &Path, name: &str, content: &str) {
+        let path = root.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    const DEV: &str = "Inter-|   Receive |  Transmit\n face |bytes packets\n    lo: 9 1 0 0 0 0 0 0 9 1 0 0 0 0 0 0\n  \
+                       eth0: 1000 1 0 0 0 0 0 0 2000 1 0 0 0 0 0 0\n";
+    const V1: &[(&str, &str)] = &[
+        ("proc/7/cgroup", "5:memory:/lab/docker/c1\n3:cpuset:/\n2:cpu,cpuacct:/lab/docker/c1\n0::/\n"),
+        ("sys/cpu,cpuacct/lab/docker/c1/cpuacct.usage", "5000000000\n"),
+        ("sys/memory/lab/docker/c1/memory.usage_in_bytes", "5000000\n"),
+        ("sys/memory/lab/docker/c1/memory.stat", "cache 9\ntotal_inactive_file 1000000\n"),
+    ];
+    const APART: &[(&str, &str)] = &[
+        ("proc/7/cgroup", "5:memory:/lab/docker/c1\n3:cpuacct:/lab/docker/c1\n2:cpu:/lab/docker/c1\n0::/\n"),
+        ("sys/cpuacct/lab/docker/c1/cpuacct.usage", "5000000000\n"),
+        ("sys/memory/lab/docker/c1/memory.usage_in_bytes", "5000000\n"),
+        ("sys/memory/lab/docker/c1/memory.stat", "total_inactive_file 1000000\n"),
+    ];
+    const V2: &[(&str, &str)] = &[
+        ("proc/7/cgroup", "0::/system.slice/docker-c1.scope\n"),
+        ("sys/system.slice/docker-c1.scope/cpu.stat", "usage_usec 5000000\n"),
+        ("sys/system.slice/docker-c1.scope/memory.current", "5000000\n"),
+        ("sys/system.slice/docker-c1.scope/memory.stat", "anon 9\ninactive_file 1000000\n"),
+    ];
+
+    fn container(files: &[(&str, &str)]) -> (tempfile::TempDir, Container) {
+        let root = tempfile::tempdir().unwrap();
+        write(root.path(), "proc/7/net/dev", DEV);
+        files.iter().for_each(|(name, content)| write(root.path(), name, content));
+        let container =
+            Container::below(&root.path().join("proc"), &root.path().join("sys"), ("c1", 7)).unwrap();
+        (root, container)
+    }
+
+    #[test]
+    fn every_layout_of_control_groups_reads() {
+        for files in [V1, APART, V2] {
+            let (root, mut container) = container(files);
+            assert_eq!(container.before.cpu_time, Duration::from_secs(5));
+            assert_eq!((container.before.received, container.before.sent), (1000, 2000));
+            let quiet = container.used().unwrap();
+            let nothing = (MilliCores(0), Bytes(4_000_000), BitRate(0), BitRate(0));
+            assert_eq!((quiet.cpu, quiet.memory, quiet.received, quiet.sent), nothing);
+            write(root.path(), "proc/7/net/dev", &DEV.replace("1000", "9000"));
+            let used = container.used().unwrap();
+            assert!(used.received > BitRate(0) && used.sent == BitRate(0));
+        }
+    }
+
+    #[test]
+    fn a_process_that_is_no_longer_the_container_s_is_refused() {
+        let (root, mut container) = container(V2);
+        write(root.path(), "proc/7/cgroup", "0::/user.slice\n");
+        assert!(matches!(container.used(), Err(CgroupError::Foreign { .. })));
+        fs::remove_dir_all(root.path().join("proc")).unwrap();
+        assert!(matches!(container.used(), Err(CgroupError::Read { .. })));
+    }
+
+    #[test]
+    fn a_rate_is_bits_by_time() {
+        assert_eq!(rate(1_250_000, Duration::from_secs(10)), BitRate(1_000_000));
+        assert_eq!(rate(1, Duration::ZERO), BitRate(0));
+    }
+
+    #[test]
+    fn a_real_process_reads() {
+        let mut own = Container::open("/", std::process::id()).unwrap();
+        assert!(own.used().unwrap().memory > Bytes(0));
+    }
+}

@@ -1,0 +1,112 @@
+//! What happened, newest last: a bounded ring that people and tests read beside the log.
+//!
+//! In: notes of the owner. Out: [`EventView`]s by number. Numbers rise by one as long as the controller
+//! lives, so a reader that asks for what comes after the last one it saw misses nothing but what fell out.
+
+use edgeloom_common::ids::JobName;
+use edgeloom_common::view::EventView;
+use std::collections::VecDeque;
+
+/// Events kept; older ones are in the daemon's log alone.
+const KEPT: usize = 1_000;
+
+/// What an event is about, as its `kind` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Accepted,
+    Placed,
+    /// A job that runs got other rates or limits because of others.
+    Changed,
+    Waiting,
+    Stopping,
+    Gone,
+    Replan,
+    /// A re-plan was due and found nothing better.
+    Kept,
+    Shortfall,
+    Recovered,
+    Measured,
+    NodeUp,
+    NodeDown,
+    LinkUp,
+    LinkDown,
+}
+
+impl Kind {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Placed => "placed",
+            Self::Changed => "changed",
+            Self::Waiting => "waiting",
+            Self::Stopping => "stopping",
+            Self::Gone => "gone",
+            Self::Replan => "replan",
+            Self::Kept => "kept",
+            Self::Shortfall => "shortfall",
+            Self::Recovered => "recovered",
+            Self::Measured => "measured",
+            Self::NodeUp => "node-up",
+            Self::NodeDown => "node-down",
+            Self::LinkUp => "link-up",
+            Self::LinkDown => "link-down",
+        }
+    }
+}
+
+/// The ring.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    kept: VecDeque<EventView>,
+    last: u64,
+}
+
+impl Events {
+    /// Notes an event, and logs it.
+    pub(crate) fn note(&mut self, at_ms: u64, job: Option<&JobName>, kind: Kind, text: String) {
+        let kind = kind.word();
+        match job {
+            Some(job) => tracing::info!(%job, kind, "{text}"),
+            None => tracing::info!(kind, "{text}"),
+        }
+        if self.kept.len() == KEPT {
+            self.kept.pop_front();
+        }
+        self.last += 1;
+        self.kept.push_back(EventView {
+            number: self.last,
+            at_ms,
+            job: job.cloned(),
+            kind: kind.to_owned(),
+            text,
+        });
+    }
+
+    /// Events with a number above `after`, of one job or of all.
+    pub(crate) fn after(&self, after: u64, job: Option<&JobName>) -> Vec<EventView> {
+        let wanted = |event: &&EventView| {
+            event.number > after && job.is_none_or(|job| event.job.as_ref() == Some(job))
+        };
+        self.kept.iter().filter(wanted).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_numbered_bounded_and_selected_by_job() {
+        let mut events = Events::default();
+        let (a, b): (JobName, JobName) = ("a".parse().unwrap(), "b".parse().unwrap());
+        for turn in 0..KEPT as u64 {
+            events.note(turn, Some(if turn % 2 == 0 { &a } else { &b }), Kind::Waiting, String::new());
+        }
+        events.note(7, None, Kind::NodeUp, "node n1".to_owned());
+        let all = events.after(0, None);
+        assert_eq!((all.len(), all[0].number, all[KEPT - 1].number), (KEPT, 2, KEPT as u64 + 1));
+        assert!(events.after(0, Some(&a)).iter().all(|event| event.job.as_ref() == Some(&a)));
+        assert_eq!(events.after(KEPT as u64, None).len(), 1);
+        assert!(events.after(KEPT as u64 + 1, None).is_empty());
+    }
+}

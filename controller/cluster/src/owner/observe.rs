@@ -1,0 +1,58 @@
+//! What nodes say, and that time passes.
+
+use super::Owner;
+use crate::model::Event;
+use crate::nodes::NodeMessage;
+use edgeloom_common::desired::DesiredState;
+use edgeloom_common::ids::NodeId;
+
+impl Owner {
+    /// Takes in what a node says.
+    pub(crate) fn observe(&mut self, node: &NodeId, message: NodeMessage) {
+        let only_load = matches!(message, NodeMessage::Report(_));
+        if let NodeMessage::Report(report) = &message {
+            self.closed_loop.take(node, report, self.now_ms);
+        }
+        let connected = matches!(&message, NodeMessage::Status(status) if status.online);
+        self.nodes.observe(node, message, self.now_ms, &self.settings.cluster);
+        if connected {
+            self.outbox.mark(node.clone());
+        }
+        if !only_load {
+            self.compare_version(node);
+            self.advance();
+        }
+    }
+
+    /// A node with an older document gets it again; one with a newer shows that our state is an old copy.
+    fn compare_version(&mut self, node: &NodeId) {
+        let Some(observed) = self.nodes.table.get(node).and_then(|known| known.observed.as_ref()) else {
+            return;
+        };
+        let (theirs, ours) = (observed.version, self.model().version(node));
+        if theirs < ours {
+            self.outbox.mark(node.clone());
+        }
+        if theirs > ours && theirs.epoch < u64::MAX / 2 {
+            tracing::warn!(%node, ?theirs, ?ours, "a node has a newer document than was ever sent; the epoch rises");
+            let epoch = theirs.epoch.max(self.model().epoch) + 1;
+            if self.keep(Event::EpochRaised { epoch }).is_ok() {
+                let all: Vec<DesiredState> = self.model().published.values().cloned().collect();
+                let _ = self.publish(all);
+            }
+        }
+        if self.nodes.confirmed(node, &self.state.model.published)
+            && let Some(known) = self.nodes.table.get_mut(node)
+        {
+            known.silent = false;
+        }
+    }
+
+    /// Time has passed.
+    pub(crate) fn tick(&mut self) {
+        self.nodes.expire(self.now_ms);
+        self.nodes.settle(self.now_ms);
+        self.advance();
+        self.close_the_loop();
+    }
+}

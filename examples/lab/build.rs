@@ -5,6 +5,7 @@ use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+#[derive(Debug)]
 pub(crate) struct Binaries {
     agent: PathBuf,
     controller: PathBuf,
@@ -27,12 +28,26 @@ fn cargo(words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The two daemons and the command line.
-pub(crate) fn all() -> Result<Binaries> {
-    cargo(&["build", "--release", "-p", "edgeloom-agent"])?;
-    cargo(&["build", "--release", "-p", "edgeloom-controller"])?;
-    let release = target().join("release");
-    Ok(Binaries { agent: release.join("edgeloom-agent"), controller: release.join("edgeloom-controller") })
+/// Where the daemons come from.
+#[derive(Debug, Clone)]
+pub(crate) enum Build {
+    /// Built as they are used.
+    Release,
+    /// Built before, and in this folder.
+    Done(PathBuf),
+}
+
+/// The two daemons.
+pub(crate) fn all(build: &Build) -> Result<Binaries> {
+    let folder = match build {
+        Build::Release => {
+            cargo(&["build", "--release", "-p", "edgeloom-agent"])?;
+            cargo(&["build", "--release", "-p", "edgeloom-controller"])?;
+            target().join("release")
+        }
+        Build::Done(folder) => folder.clone(),
+    };
+    Ok(Binaries { agent: folder.join("edgeloom-agent"), controller: folder.join("edgeloom-controller") })
 }
 
 /// The example application, static so that its image needs no libraries.

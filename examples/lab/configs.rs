@@ -62,9 +62,12 @@ fn agent(lab: &Lab, node: &Node<'_>) -> Result<String> {
                 let neighbour = &link.between[there];
                 writeln!(
                     text,
-                    "[[link]]\nneighbour = \"{neighbour}\"\ninterface = \"to-{neighbour}\"\naddress = \"{}\"\nneighbour_address = \"{}\"\ncapacity = \"{}bit/s\"",
-                    addresses[here], addresses[there], link.rate.0
+                    "[[link]]\nneighbour = \"{neighbour}\"\ninterface = \"to-{neighbour}\"\naddress = \"{}\"\nneighbour_address = \"{}\"",
+                    addresses[here], addresses[there]
                 )?;
+                if link.declared {
+                    writeln!(text, "capacity = \"{}bit/s\"", link.rate.0)?;
+                }
             }
         }
     }

@@ -1,21 +1,47 @@
 //! Faults as verbs: each breaks one thing, and another mends it.
 
 use crate::lab::{Lab, Node};
-use crate::network::{State, set_link, set_uplink};
+use crate::network::{State, set_link, set_rate, set_uplink};
+use crate::topology::check_rate;
 use anyhow::Result;
 use clap::Subcommand;
+use edgeloom_common::units::BitRate;
 use nix::sys::signal::Signal;
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Fault {
-    LinkDown { a: String, b: String },
-    LinkUp { a: String, b: String },
-    KillAgent { node: String },
-    StartAgent { node: String },
-    StopDocker { node: String },
-    StartDocker { node: String },
-    LoseNode { node: String },
-    ReturnNode { node: String },
+    LinkDown {
+        a: String,
+        b: String,
+    },
+    LinkUp {
+        a: String,
+        b: String,
+    },
+    /// Another rate in both directions, for instance 10Mbit/s, until the lab goes down.
+    LinkRate {
+        a: String,
+        b: String,
+        rate: BitRate,
+    },
+    KillAgent {
+        node: String,
+    },
+    StartAgent {
+        node: String,
+    },
+    StopDocker {
+        node: String,
+    },
+    StartDocker {
+        node: String,
+    },
+    LoseNode {
+        node: String,
+    },
+    ReturnNode {
+        node: String,
+    },
     KillController,
     StartController,
 }
@@ -24,6 +50,10 @@ pub(crate) fn apply(lab: &Lab, fault: &Fault) -> Result<()> {
     match fault {
         Fault::LinkDown { a, b } => set_link(lab, lab.topology.link(a, b)?, State::Down),
         Fault::LinkUp { a, b } => set_link(lab, lab.topology.link(a, b)?, State::Up),
+        Fault::LinkRate { a, b, rate } => {
+            check_rate(*rate)?;
+            set_rate(lab, lab.topology.link(a, b)?, *rate)
+        }
         Fault::KillAgent { node } => lab.kill_agent(&lab.node(node)?),
         Fault::StartAgent { node } => lab.start_agent(&lab.node(node)?).map(drop),
         Fault::StopDocker { node } => lab.stop_docker(&lab.node(node)?, Signal::SIGTERM),

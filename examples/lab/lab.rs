@@ -109,7 +109,7 @@ impl Lab {
     }
 
     fn build(&self, text: &str, options: &Options) -> Result<()> {
-        let binaries = if options.bare { None } else { Some(build::all()?) };
+        let binaries = if options.bare { None } else { Some(build::all(&build::Build::Release)?) };
         let start = Instant::now();
         let step = |name: &str| eprintln!("[{:6.1} s] {name}", start.elapsed().as_secs_f64());
         fs::create_dir_all(self.state().join("log"))?;

@@ -4,15 +4,22 @@
 //! own; links are limited in namespaces between the nodes. Needs root. What it makes carries the
 //! lab's id, and `down` takes away exactly that.
 
+mod api;
 mod build;
 mod certificates;
 mod cgroup;
+mod checks;
+mod closed_loop;
 mod command;
 mod configs;
 mod daemons;
 mod demo;
 mod docker;
+mod document;
+mod engines;
+mod experiment;
 mod faults;
+mod ground;
 mod lab;
 mod leftovers;
 mod meter;
@@ -21,10 +28,13 @@ mod prepare;
 mod processes;
 mod publish;
 mod registry_log;
+mod streaming;
+mod throughput;
 mod topology;
 
 use anyhow::{Context, Result, ensure};
 use clap::{Parser, Subcommand};
+use experiment::Experiment;
 use lab::{Lab, Options};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -41,12 +51,18 @@ struct Arguments {
 enum Verb {
     /// Run the example pipeline on a lab of its own and check every promise from outside.
     Demo {
-        /// Write what was measured as JSON.
-        #[arg(long)]
-        json: Option<PathBuf>,
-        /// Leave the lab up.
-        #[arg(long)]
-        keep: bool,
+        #[command(flatten)]
+        experiment: Experiment,
+    },
+    /// Run several jobs at once under each profile and compare what they really reach.
+    Streaming {
+        #[command(flatten)]
+        settings: streaming::Settings,
+    },
+    /// Disturb running jobs and count how often they are planned anew.
+    ClosedLoop {
+        #[command(flatten)]
+        settings: closed_loop::Settings,
     },
     /// Install what is missing.
     Prepare,
@@ -90,13 +106,16 @@ fn main() -> ExitCode {
     }
 }
 
+fn verdict(held: bool) -> ExitCode {
+    if held { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
 fn run(arguments: Arguments) -> Result<ExitCode> {
     ensure!(nix::unistd::geteuid().is_root(), "the lab makes namespaces and mounts: run it as root");
     match arguments.verb {
-        Verb::Demo { json, keep } => {
-            let held = demo::run(&demo::Options { json, keep })?;
-            return Ok(if held { ExitCode::SUCCESS } else { ExitCode::FAILURE });
-        }
+        Verb::Demo { experiment } => return demo::run(&experiment).map(verdict),
+        Verb::Streaming { settings } => return streaming::run(&settings).map(verdict),
+        Verb::ClosedLoop { settings } => return closed_loop::run(&settings).map(verdict),
         Verb::Prepare => prepare::prepare()?,
         Verb::Up { topology, bare } => {
             let text = match topology {

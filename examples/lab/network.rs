@@ -24,10 +24,10 @@ pub(crate) fn link(id: &str, link: &LinkSpec) -> String {
 
 /// A token bucket: 16 KB of burst, or two ticks of a 250 Hz clock; a queue of 100 ms, but never
 /// below the 150 KB that a sender with segmentation offload needs.
-fn bucket(device: &str, rate: BitRate) -> String {
+fn bucket(verb: &str, device: &str, rate: BitRate) -> String {
     let burst = (rate.0 / 8 / 125).max(16_384);
     let limit = (rate.0 / 8 / 10).max(150_000);
-    format!("qdisc add dev {device} root tbf rate {}bit burst {burst} limit {limit}\n", rate.0)
+    format!("qdisc {verb} dev {device} root tbf rate {}bit burst {burst} limit {limit}\n", rate.0)
 }
 
 /// The lab's addresses must mean nothing else on this machine.
@@ -100,7 +100,7 @@ fn uplink(lab: &Lab, core: &str) -> Result<()> {
     let mut limits = String::new();
     for node in lab.nodes() {
         writeln!(lines, "link set dev {} master br0 up", node.spec.name)?;
-        limits += &node.spec.uplink.map(|rate| bucket(&node.spec.name, rate)).unwrap_or_default();
+        limits += &node.spec.uplink.map(|rate| bucket("add", &node.spec.name, rate)).unwrap_or_default();
     }
     feed(&["ip", "-n", core, "-batch", "-"], &lines)?;
     feed(&["tc", "-n", core, "-batch", "-"], &limits)?;
@@ -127,7 +127,7 @@ fn middle(name: &str, one: &LinkSpec) -> Result<()> {
     let mut limits = String::new();
     for port in &one.between {
         writeln!(lines, "link set dev {port} master br0 up")?;
-        limits += &bucket(port, one.rate);
+        limits += &bucket("add", port, one.rate);
     }
     feed(&["ip", "-n", name, "-batch", "-"], &lines)?;
     feed(&["tc", "-n", name, "-batch", "-"], &limits)?;
@@ -142,7 +142,14 @@ pub(crate) enum State {
 }
 
 impl State {
-    fn word(self) -> &'static str {
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Self::Up => Self::Down,
+            Self::Down => Self::Up,
+        }
+    }
+
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Up => "up",
             Self::Down => "down",
@@ -155,6 +162,14 @@ pub(crate) fn set_link(lab: &Lab, index: usize, state: State) -> Result<()> {
     for port in &one.between {
         run(&["ip", "-n", &link(&lab.id, one), "link", "set", port, state.word()])?;
     }
+    Ok(())
+}
+
+/// Limits both directions of a link anew; what waits in its queues stays.
+pub(crate) fn set_rate(lab: &Lab, index: usize, rate: BitRate) -> Result<()> {
+    let one = &lab.topology.links[index];
+    let limits: String = one.between.iter().map(|port| bucket("change", port, rate)).collect();
+    feed(&["tc", "-n", &link(&lab.id, one), "-batch", "-"], &limits)?;
     Ok(())
 }
 

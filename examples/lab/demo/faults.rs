@@ -1,9 +1,10 @@
 //! Kills of agent and controller while a job runs, and what they changed: nothing, if all is well.
 
-use super::api::wait_for;
 use super::kernel::{ClassCount, parse_classes, parse_flow_classes};
 use super::report::Restarts;
 use super::stage::Stage;
+use crate::api::wait_for;
+use crate::document::Document;
 use anyhow::{Result, ensure};
 use edgeloom_common::desired::FlowKey;
 use edgeloom_common::view::JobView;
@@ -20,23 +21,24 @@ type Classes = BTreeMap<(String, FlowKey), (String, ClassCount)>;
 /// restarted.
 pub(crate) fn kill_and_return(stage: &mut Stage, view: &JobView) -> Result<Restarts> {
     let name = view.name.to_string();
-    let (lives, classes) = (stage.engines.lives(&name)?, flow_classes(stage)?);
+    let (lives, classes) = (stage.ground.engines.lives(&name)?, flow_classes(stage)?);
 
     let victim = view.tasks.last().map_or("n1", |task| task.node.as_str()).to_owned();
-    stage.kill_agent(&victim)?;
+    let lab = &stage.ground.lab;
+    lab.kill_agent(&lab.node(&victim)?)?;
     println!("  agent of {victim} killed with -9");
     expect_progress(stage, &name)?;
-    stage.start_agent(&victim)?;
-    wait_until_converged(stage, "after the agent's return")?;
+    lab.start_agent(&lab.node(&victim)?)?;
+    stage.ground.await_converged("after the agent's return", RETURN_LIMIT)?;
 
-    stage.kill_controller()?;
+    lab.kill_controller()?;
     println!("  controller killed with -9");
     expect_progress(stage, &name)?;
-    stage.start_controller()?;
-    wait_until_converged(stage, "after the controller's return")?;
+    lab.start_controller()?;
+    stage.ground.await_converged("after the controller's return", RETURN_LIMIT)?;
     expect_progress(stage, &name)?;
 
-    let (lives_after, classes_after) = (stage.engines.lives(&name)?, flow_classes(stage)?);
+    let (lives_after, classes_after) = (stage.ground.engines.lives(&name)?, flow_classes(stage)?);
     let kept = lives.iter().filter(|life| lives_after.contains(life)).count();
     let classes_kept = classes.iter().filter(|(flow, (class, count))| {
         classes_after.get(*flow).is_some_and(|(after, now)| after == class && now.bytes >= count.bytes)
@@ -50,36 +52,25 @@ pub(crate) fn kill_and_return(stage: &mut Stage, view: &JobView) -> Result<Resta
 
 /// The job goes on: its sinks count further within ten seconds.
 fn expect_progress(stage: &Stage, job: &str) -> Result<()> {
-    let sinks = stage.sinks(job)?;
-    for sink in sinks {
-        let before = stage.engines.items(job, &sink)?.items;
+    for sink in Document::example(&format!("{job}.yaml"))?.sinks {
+        let before = stage.ground.engines.items(job, &sink)?.items;
         wait_for(&format!("{sink} to go on"), Duration::from_secs(10), || {
-            Ok(stage.engines.items(job, &sink)?.items > before)
+            Ok(stage.ground.engines.items(job, &sink)?.items > before)
         })?;
     }
     println!("  the job goes on");
     Ok(())
 }
 
-/// Every node is online, ready and as wanted.
-pub(crate) fn wait_until_converged(stage: &Stage, when: &str) -> Result<()> {
-    wait_for(&format!("all nodes to converge {when}"), RETURN_LIMIT, || {
-        let Ok(list) = stage.api.nodes() else { return Ok(false) };
-        let settled = list.nodes.iter().filter(|node| {
-            node.online && node.ready && node.converged && node.version_sent == node.version_observed
-        });
-        Ok(settled.count() == stage.node_names().len())
-    })
-}
-
 fn flow_classes(stage: &Stage) -> Result<Classes> {
     let mut found = Classes::new();
-    for node in stage.node_names() {
-        let listing = stage.exec(&node, &["nft", "-j", "list", "map", "ip", "edgeloom", "flow_class"])?;
+    for node in stage.ground.node_names() {
+        let listing =
+            stage.ground.exec(&node, &["nft", "-j", "list", "map", "ip", "edgeloom", "flow_class"])?;
         let mut counts = BTreeMap::new();
         for interface in stage.link_interfaces(&node) {
             counts.extend(parse_classes(
-                &stage.exec(&node, &["tc", "-s", "class", "show", "dev", &interface])?,
+                &stage.ground.exec(&node, &["tc", "-s", "class", "show", "dev", &interface])?,
             ));
         }
         for (key, class) in parse_flow_classes(&listing)? {

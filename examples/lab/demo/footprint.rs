@@ -2,6 +2,7 @@
 
 use super::report::AgentRow;
 use super::stage::Stage;
+use crate::document::Document;
 use anyhow::{Context, Result};
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,7 @@ const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Runs and stops a job until every node's generation has risen by a hundred.
 pub(crate) fn hundred_updates(stage: &mut Stage, file: &str) -> Result<()> {
-    let document = stage.job_file(file)?;
+    let document = Document::example(file)?;
     let first = generations(stage)?;
     loop {
         let done = generations(stage)?.iter().zip(&first).map(|(now, then)| now - then).min().unwrap_or(0);
@@ -25,20 +26,25 @@ pub(crate) fn hundred_updates(stage: &mut Stage, file: &str) -> Result<()> {
             return Ok(());
         }
         for _ in 0..5 {
-            let view = stage.api.post(&document)?;
-            stage.engines.wait_running(&format!("edgeloom.job={}", view.name), view.tasks.len(), |_| ())?;
-            stage.api.stop(view.name.as_str())?;
+            let view = stage.ground.api.post(&document.text)?;
+            stage.ground.engines.wait_running(
+                &format!("edgeloom.job={}", view.name),
+                view.tasks.len(),
+                |_| (),
+            )?;
+            stage.ground.api.stop(view.name.as_str())?;
         }
     }
 }
 
 fn generations(stage: &Stage) -> Result<Vec<u64>> {
-    Ok(stage.api.nodes()?.nodes.iter().map(|node| node.version_observed.1).collect())
+    Ok(stage.ground.api.nodes()?.nodes.iter().map(|node| node.version_observed.1).collect())
 }
 
 /// Memory and CPU of each agent over `window`.
 pub(crate) fn measure(stage: &Stage, window: Duration) -> Result<Vec<AgentRow>> {
     let agents: Vec<(String, u32)> = stage
+        .ground
         .node_names()
         .into_iter()
         .map(|node| Ok((node.clone(), stage.agent_pid(&node)?)))

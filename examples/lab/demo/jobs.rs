@@ -1,85 +1,35 @@
 //! Jobs on the stage: post and follow them, time their start, measure their throughput and flows.
 
-use super::api::wait_for;
-use super::docker::Count;
 use super::kernel::{parse_classes, parse_flow_classes};
-use super::report::{FlowRow, JobRow, TaskRow, print_table};
+use super::report::{FlowRow, JobRow, TaskRow};
 use super::stage::Stage;
+use crate::checks::print_table;
+use crate::document::Document;
 use anyhow::{Context, Result};
 use edgeloom_common::desired::FlowKey;
 use edgeloom_common::units::{BitRate, Bytes};
-use edgeloom_common::view::{Bound, FlowView, JobState, JobView};
+use edgeloom_common::view::{Bound, FlowView, JobView};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// How long the controller may take to see what Docker shows.
-const REPORT_LIMIT: Duration = Duration::from_secs(30);
-
-/// Let queues and quotas settle before measuring.
-const WARM_UP: Duration = Duration::from_secs(8);
-
-/// Posts a job file, shows progress until every task runs, and answers with the job and the time from
-/// HTTP 201 until Docker showed all of its containers running.
-pub(crate) fn start(stage: &mut Stage, file: &str) -> Result<(JobView, Duration)> {
-    let document = stage.job_file(file)?;
-    let posted = stage.api.post(&document)?;
-    let begun = Instant::now();
-    let name = posted.name.to_string();
-    println!("  {name}: accepted, {} tasks, profile {}", posted.tasks.len(), posted.profile);
-    if let Some(prediction) = &posted.prediction {
-        println!(
-            "  {name}: predicted {:.2} items/s, {:?}-bound by {}",
-            prediction.items_per_s_predicted, prediction.bound, prediction.bound_by
-        );
-    }
-    let count = posted.tasks.len();
-    stage.engines.wait_running(&format!("edgeloom.job={name}"), count, |running| {
+/// Starts an example and shows progress with the bytes that came from the registry.
+pub(crate) fn start(stage: &Stage, file: &str) -> Result<(JobView, Duration)> {
+    stage.ground.start(&Document::example(file)?, |progress| {
         let fetched = Bytes(stage.fetched_in_all().unwrap_or(0));
-        let seconds = begun.elapsed().as_secs_f64();
-        println!("  {seconds:4.1} s: {running} of {count} containers run, {fetched} fetched from the registry so far");
-    })?;
-    let took = begun.elapsed();
-    let view = settled(stage, &name)?;
-    Ok((view, took))
-}
-
-/// Waits until the controller too sees the job running.
-fn settled(stage: &Stage, name: &str) -> Result<JobView> {
-    let mut last = None;
-    wait_for(&format!("{name} to be reported running"), REPORT_LIMIT, || {
-        last = stage.api.job(name)?;
-        Ok(last.as_ref().is_some_and(|view| view.state == JobState::Running))
-    })?;
-    last.context("the job vanished")
+        println!("  {progress}, {fetched} fetched from the registry so far");
+    })
 }
 
 /// Items a second that the tasks without outputs finish, counted by the application over `window`.
 pub(crate) fn throughput(stage: &Stage, view: &JobView, window: Duration) -> Result<JobRow> {
-    let name = view.name.to_string();
-    let sinks = stage.sinks(&name)?;
-    std::thread::sleep(WARM_UP);
-    let first = count_items(stage, &name, &sinks)?;
-    std::thread::sleep(window);
-    let last = count_items(stage, &name, &sinks)?;
-    let rates = first.iter().zip(&last).map(|(first, last)| items_per_s(*first, *last));
+    let document = Document::example(&format!("{}.yaml", view.name))?;
     let prediction = view.prediction.as_ref().context("the job has no prediction")?;
     Ok(JobRow {
         bound: if prediction.bound == Bound::Network { "network" } else { "compute" }.to_owned(),
         items_per_s_predicted: prediction.items_per_s_predicted,
-        items_per_s_measured: rates.reduce(f64::min).with_context(|| format!("{name} has no last task"))?,
-        name,
+        items_per_s_measured: stage.ground.throughput(&document, window)?,
+        name: document.name,
     })
-}
-
-/// Between two printed lines, by the moments at which they were printed.
-#[expect(clippy::cast_precision_loss, reason = "item counts of a demo are small")]
-fn items_per_s(first: Count, last: Count) -> f64 {
-    let seconds = last.at_s - first.at_s;
-    if seconds <= 0.0 { 0.0 } else { last.items.saturating_sub(first.items) as f64 / seconds }
-}
-
-fn count_items(stage: &Stage, job: &str, sinks: &[String]) -> Result<Vec<Count>> {
-    sinks.iter().map(|task| stage.engines.items(job, task)).collect()
 }
 
 /// Counts every flow of the job for `window` where frames leave the links' own namespaces, and how often
@@ -162,11 +112,11 @@ pub(crate) fn observed_path(first: &str, links: &[((String, String), u64)]) -> V
 /// Bytes that wait in the flow's class at its first node.
 fn backlog(stage: &Stage, flow: &FlowView, key: &FlowKey) -> Result<u64> {
     let first = flow.path[0].as_str();
-    let listing = stage.exec(first, &["nft", "-j", "list", "map", "ip", "edgeloom", "flow_class"])?;
+    let listing = stage.ground.exec(first, &["nft", "-j", "list", "map", "ip", "edgeloom", "flow_class"])?;
     let classes = parse_flow_classes(&listing)?;
     let class = classes.get(key).context("the flow has no class")?;
     let interface = format!("to-{}", flow.path[1]);
-    let counts = parse_classes(&stage.exec(first, &["tc", "-s", "class", "show", "dev", &interface])?);
+    let counts = parse_classes(&stage.ground.exec(first, &["tc", "-s", "class", "show", "dev", &interface])?);
     Ok(counts.get(class).map_or(0, |count| count.backlog))
 }
 

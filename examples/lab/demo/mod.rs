@@ -5,8 +5,6 @@
 //! agents idle. Each step fills its part of the [`report::Report`]; the exit code is 0 only if every
 //! check holds.
 
-mod api;
-mod docker;
 mod faults;
 mod footprint;
 mod jobs;
@@ -14,11 +12,13 @@ mod kernel;
 mod report;
 mod stage;
 
+use crate::checks::conclude;
+use crate::experiment::Experiment;
+use crate::ground::Stay;
 use anyhow::Result;
 use edgeloom_common::view::JobView;
-use report::{FlowRow, JobRow, Report};
+use report::{FlowRow, JobRow};
 use stage::Stage;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The ten-module pipeline: compute-bound on the default topology.
@@ -28,31 +28,17 @@ const FAN_OUT: &str = "three-tasks.yaml";
 /// How often the start of the pipeline is timed against Docker's API alone, in turns.
 const START_ROUNDS: usize = 3;
 
-/// What the user asked for.
-#[derive(Debug, Clone)]
-pub(crate) struct Options {
-    /// Where to write the report as JSON.
-    pub(crate) json: Option<PathBuf>,
-    /// Leave the lab up.
-    pub(crate) keep: bool,
-}
-
 /// Runs the demo; true if every check holds.
-pub(crate) fn run(options: &Options) -> Result<bool> {
-    let mut stage = Stage::raise()?;
+pub(crate) fn run(options: &Experiment) -> Result<bool> {
+    let mut stage = Stage::raise(&options.build())?;
     let played = play(&mut stage);
-    let mut report = std::mem::take(&mut stage.report);
-    if let Err(error) = &played {
-        report.check("the demo runs to its end", false, format!("{error:#}"), "no error");
+    let ok = conclude(&mut stage.report, played, options.json.as_deref())?;
+    let stay = options.stay();
+    if stay == Stay::Up {
+        stage.revive()?;
     }
-    let ok = report.conclude();
-    write_json(&report, options.json.as_deref())?;
-    if options.keep {
-        stage.leave_playable()?;
-    } else {
-        stage.strike()?;
-    }
-    println!("\n{}", if ok { "every check holds" } else { "some checks do not hold" });
+    drop(stage.meter);
+    stage.ground.clear(stay)?;
     Ok(ok)
 }
 
@@ -67,12 +53,12 @@ fn play(stage: &mut Stage) -> Result<()> {
 
 /// Images come from the registry, the pipeline starts, its throughput is as predicted.
 fn pull_and_run(stage: &mut Stage) -> Result<JobView> {
-    stage.chapter("the pipeline starts on empty nodes");
+    stage.ground.chapter("the pipeline starts on empty nodes");
     let (view, took) = jobs::start(stage, PIPELINE)?;
     println!("  all {} containers run after {:.1} s, images pulled", view.tasks.len(), took.as_secs_f64());
     account_for_bytes(stage, &view)?;
 
-    stage.chapter("its throughput");
+    stage.ground.chapter("its throughput");
     let row = jobs::throughput(stage, &view, Duration::from_secs(20))?;
     judge_throughput(stage, row, "compute");
     let flows = jobs::flows(stage, &view, Duration::from_secs(5))?;
@@ -104,7 +90,7 @@ fn judge_throughput(stage: &mut Stage, row: JobRow, bound: &str) {
 
 /// Agents and controller are killed and come back: nothing restarts, nothing loses its class.
 fn survive_kills(stage: &mut Stage, view: &JobView) -> Result<()> {
-    stage.chapter("an agent and the controller are killed and come back");
+    stage.ground.chapter("an agent and the controller are killed and come back");
     let restarts = faults::kill_and_return(stage, view)?;
     stage.report.check("containers restarted by the kills", restarts.containers == 0, restarts.containers, 0);
     stage.report.check("flows that lost their class", restarts.classes == 0, restarts.classes, 0);
@@ -114,15 +100,15 @@ fn survive_kills(stage: &mut Stage, view: &JobView) -> Result<()> {
 
 /// HTTP 201 to all running, against Docker's API alone, in turns; medians.
 fn time_starts(stage: &mut Stage, view: &JobView) -> Result<()> {
-    stage.chapter("start with images present, in turns with Docker's API alone");
+    stage.ground.chapter("start with images present, in turns with Docker's API alone");
     let name = view.name.to_string();
-    let models = stage.engines.inspect_job(&name)?;
-    stage.api.stop(&name)?;
+    let models = stage.ground.engines.inspect_job(&name)?;
+    stage.ground.api.stop(&name)?;
     let (mut ours, mut peer) = (Vec::new(), Vec::new());
     for round in 1..=START_ROUNDS {
-        let alone = stage.engines.start_copies(&models)?;
+        let alone = stage.ground.engines.start_copies(&models)?;
         let (_, took) = jobs::start(stage, PIPELINE)?;
-        stage.api.stop(&name)?;
+        stage.ground.api.stop(&name)?;
         println!(
             "  round {round}: {:.2} s ours, {:.2} s Docker's API",
             took.as_secs_f64(),
@@ -145,7 +131,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 /// Two flows fill two paths, one of them off the main route.
 fn fill_the_links(stage: &mut Stage) -> Result<()> {
-    stage.chapter("a network-bound job fills its paths");
+    stage.ground.chapter("a network-bound job fills its paths");
     let (view, _) = jobs::start(stage, FAN_OUT)?;
     account_for_bytes(stage, &view)?;
     let row = jobs::throughput(stage, &view, Duration::from_secs(15))?;
@@ -154,7 +140,7 @@ fn fill_the_links(stage: &mut Stage) -> Result<()> {
     jobs::print_flows(&flows);
     judge_flows(stage, &view, &flows)?;
     stage.report.flows.extend(flows);
-    stage.api.stop(view.name.as_str())?;
+    stage.ground.api.stop(view.name.as_str())?;
     stage.check_leftovers("after the network-bound job stopped")
 }
 
@@ -180,7 +166,7 @@ fn judge_flows(stage: &mut Stage, view: &JobView, flows: &[FlowRow]) -> Result<(
 
 /// A hundred desired states later, the agents idle beside their containers.
 fn idle(stage: &mut Stage) -> Result<()> {
-    stage.chapter("the agents at rest, after 100 desired states");
+    stage.ground.chapter("the agents at rest, after 100 desired states");
     footprint::hundred_updates(stage, FAN_OUT)?;
     let (view, _) = jobs::start(stage, PIPELINE)?;
     let rows = footprint::measure(stage, Duration::from_secs(60))?;
@@ -196,12 +182,12 @@ fn idle(stage: &mut Stage) -> Result<()> {
         stage.report.check(&format!("cores of {}'s agent", row.node), cpu, row.cpu_share, footprint::CPU_MAX);
     }
     stage.report.agents = rows;
-    stage.api.stop(view.name.as_str())
+    stage.ground.api.stop(view.name.as_str())
 }
 
 /// Jobs stopped, agents purged: nothing of ours remains on any node.
 fn clear(stage: &mut Stage) -> Result<()> {
-    stage.chapter("everything stops");
+    stage.ground.chapter("everything stops");
     stage.check_leftovers("after the jobs stopped")?;
     stage.purge_agents()?;
     let total = stage.count_leftovers_since_birth()?;
@@ -211,12 +197,5 @@ fn clear(stage: &mut Stage) -> Result<()> {
     let none = total == report::LeftoverCount::default();
     stage.report.check("left over on any node after purge", none, serde_json::to_value(total)?, 0);
     stage.report.leftovers = total;
-    Ok(())
-}
-
-fn write_json(report: &Report, path: Option<&Path>) -> Result<()> {
-    let Some(path) = path else { return Ok(()) };
-    std::fs::write(path, serde_json::to_string_pretty(report)?)?;
-    println!("\nwritten: {}", path.display());
     Ok(())
 }

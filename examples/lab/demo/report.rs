@@ -1,16 +1,8 @@
-//! What the demo found: printed for people, written as JSON for machines, and the verdict.
+//! What the demo found, as machines read it.
 
+use crate::checks::{self, Checks};
 use serde::Serialize;
 use serde_json::Value;
-
-/// One question with its answer and the bound it is held against.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Check {
-    pub(crate) name: String,
-    pub(crate) ok: bool,
-    pub(crate) value: Value,
-    pub(crate) bound: Value,
-}
 
 /// A task of a job: where it ran and what its image cost.
 #[derive(Debug, Clone, Serialize)]
@@ -82,8 +74,8 @@ pub(crate) struct LeftoverCount {
 /// Everything the demo says.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Report {
-    pub(crate) ok: bool,
-    pub(crate) checks: Vec<Check>,
+    #[serde(flatten)]
+    verdict: Checks,
     pub(crate) tasks: Vec<TaskRow>,
     pub(crate) flows: Vec<FlowRow>,
     pub(crate) jobs: Vec<JobRow>,
@@ -93,44 +85,14 @@ pub(crate) struct Report {
     pub(crate) leftovers: LeftoverCount,
 }
 
+impl checks::Report for Report {
+    fn checks(&mut self) -> &mut Checks {
+        &mut self.verdict
+    }
+}
+
 impl Report {
-    /// Records a check and prints it at once, so that a long run shows how it stands.
     pub(crate) fn check(&mut self, name: &str, ok: bool, value: impl Into<Value>, bound: impl Into<Value>) {
-        let check = Check { name: name.to_owned(), ok, value: value.into(), bound: bound.into() };
-        let mark = if ok { "ok  " } else { "MISS" };
-        println!("  {mark} {name}: {} (bound: {})", plain(&check.value), plain(&check.bound));
-        self.checks.push(check);
+        self.verdict.check(name, ok, value, bound);
     }
-
-    /// The verdict: every check holds, and there is at least one.
-    pub(crate) fn conclude(&mut self) -> bool {
-        self.ok = !self.checks.is_empty() && self.checks.iter().all(|check| check.ok);
-        self.ok
-    }
-}
-
-/// A JSON value as people read it: text without quotes, numbers to four digits.
-fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Number(number) if number.is_f64() => {
-            format!("{:.4}", number.as_f64().unwrap_or(f64::NAN))
-        }
-        other => other.to_string(),
-    }
-}
-
-/// Prints rows under a header, columns as wide as their widest cell.
-pub(crate) fn print_table(header: &[&str], rows: &[Vec<String>]) {
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
-        cells.chain(header.get(column).map(|cell| cell.len())).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..header.len()).map(width).collect();
-    let line = |cells: &[String]| {
-        let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        println!("  {}", padded.collect::<Vec<_>>().join("  ").trim_end());
-    };
-    line(&header.iter().map(|&cell| cell.to_owned()).collect::<Vec<_>>());
-    rows.iter().for_each(|row| line(row));
 }

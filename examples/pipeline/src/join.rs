@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const QUEUE_MAX: usize = 2;
 
 /// The least silence after which an item is given up.
-const SILENCE_MIN: Duration = Duration::from_secs(5);
+const SILENCE_MIN: Duration = Duration::from_secs(1);
 
 /// Bits of an item's number that count; the ones above say who made it.
 const COUNT_BITS: u32 = 52;

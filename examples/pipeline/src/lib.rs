@@ -9,10 +9,13 @@
 mod frame;
 mod intake;
 mod join;
+mod measure;
+mod noise;
 mod outlet;
 mod settings;
 mod stage;
 mod work;
 
+pub use measure::{ITEMS, measure};
 pub use settings::{Output, SettingError, Settings};
 pub use stage::{Counter, StartError, report, start};

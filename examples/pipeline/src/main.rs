@@ -1,6 +1,7 @@
-//! `pipeline`: runs the stage that the environment describes until SIGTERM or SIGINT.
+//! `pipeline`: runs the stage that the environment describes until SIGTERM or SIGINT; `pipeline measure` only
+//! works on `EDGELOOM_ITEMS` items and ends.
 
-use edgeloom_pipeline::{Settings, StartError, report, start};
+use edgeloom_pipeline::{ITEMS, Settings, StartError, measure, report, start};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::process::ExitCode;
@@ -12,6 +13,10 @@ const REPORT_PERIOD: Duration = Duration::from_secs(2);
 fn run() -> Result<(), StartError> {
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(StartError::Signals)?;
     let settings = Settings::read(std::env::vars_os())?;
+    if std::env::args().nth(1).as_deref() == Some("measure") {
+        measure(&settings, std::env::var_os(ITEMS))?;
+        return Ok(());
+    }
     let counter = start(settings)?;
     std::thread::spawn(move || report(&counter, REPORT_PERIOD));
     // The stage's threads hold nothing that has to be closed: they end with the process.

@@ -11,9 +11,11 @@ use std::time::Duration;
 /// Items that wait for a slow downstream before the stage is held back.
 const QUEUE_MAX: usize = 2;
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// A downstream that has moved answers at its new place soon after it is there: what is tried is short, and
+/// tried again soon.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const PAUSE_MIN: Duration = Duration::from_millis(20);
-const PAUSE_MAX: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_millis(250);
 
 /// Starts the sending thread of one output; item numbers put into the channel are sent in order.
 pub(crate) fn start(task: String, output: Output) -> SyncSender<u64> {

@@ -3,12 +3,17 @@
 //! `EDGELOOM_TASK` (its name), `EDGELOOM_LISTEN` (address for upstreams), `EDGELOOM_INPUTS` (their names),
 //! `EDGELOOM_OUT_<TASK>` and `EDGELOOM_BYTES_<TASK>` (address and bytes an item of each downstream),
 //! `EDGELOOM_WORK_NS` (reference-core nanoseconds an item), `EDGELOOM_RATE` (items a second, of a source).
+//! By the job's own document: `WORK_NOISE` (0.2: each item's work is up to a fifth more or less).
 
 use crate::frame::HEADER_BYTES;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
+
+/// The one variable that is not Edgeloom's.
+const NOISE: &str = "WORK_NOISE";
 
 /// A stage's part in the pipeline.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +26,8 @@ pub struct Settings {
     pub outputs: Vec<Output>,
     /// Reference-core nanoseconds an item.
     pub work_ns: u64,
+    /// Largest deviation of an item's work from `work_ns`, as a part of it; 0 to 1.
+    pub work_noise: f64,
     /// Items a second that a stage without inputs makes at most.
     pub rate_per_s: Option<f64>,
 }
@@ -56,7 +63,7 @@ impl Settings {
     pub fn read(variables: impl Iterator<Item = (OsString, OsString)>) -> Result<Self, SettingError> {
         let variables: Variables = variables
             .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
-            .filter(|(key, _)| key.starts_with("EDGELOOM_"))
+            .filter(|(key, _)| key.starts_with("EDGELOOM_") || key == NOISE)
             .collect();
         let inputs: Vec<String> = variables
             .get("EDGELOOM_INPUTS")
@@ -73,7 +80,8 @@ impl Settings {
             inputs,
             outputs: outputs(&variables)?,
             work_ns: optional(&variables, "EDGELOOM_WORK_NS")?.unwrap_or(0),
-            rate_per_s: rate(&variables)?,
+            work_noise: within(&variables, NOISE, 0.0..=1.0)?.unwrap_or(0.0),
+            rate_per_s: within(&variables, "EDGELOOM_RATE", 1e-6..=1e6)?,
         })
     }
 }
@@ -92,13 +100,13 @@ fn outputs(variables: &Variables) -> Result<Vec<Output>, SettingError> {
         .collect()
 }
 
-fn rate(variables: &Variables) -> Result<Option<f64>, SettingError> {
-    let key = "EDGELOOM_RATE";
+/// A number that, where it is set, lies in `range`; what is no number lies in none.
+fn within(variables: &Variables, key: &str, range: RangeInclusive<f64>) -> Result<Option<f64>, SettingError> {
     match optional::<f64>(variables, key)? {
-        Some(rate) if !(1e-6..=1e6).contains(&rate) => {
-            Err(SettingError::Range { key: key.to_owned(), value: rate.to_string() })
+        Some(value) if !range.contains(&value) => {
+            Err(SettingError::Range { key: key.to_owned(), value: value.to_string() })
         }
-        rate => Ok(rate),
+        value => Ok(value),
     }
 }
 
@@ -132,11 +140,13 @@ mod tests {
             ("EDGELOOM_OUT_RE_ID", "10.77.0.5:7000"),
             ("EDGELOOM_BYTES_RE_ID", "4000"),
             ("EDGELOOM_WORK_NS", "5000000"),
+            ("WORK_NOISE", "0.2"),
         ]);
         let settings = settings.unwrap();
         assert_eq!(settings.inputs, ["source", "decode"]);
         assert_eq!(settings.outputs[0].address, "10.77.0.5:7000".parse().unwrap());
         assert_eq!((settings.outputs[0].item_bytes, settings.work_ns), (4000, 5_000_000));
+        assert_eq!(settings.work_noise.to_string(), "0.2");
     }
 
     #[test]
@@ -152,5 +162,7 @@ mod tests {
             let refused = read(&[("EDGELOOM_TASK", "a"), ("EDGELOOM_RATE", bad)]);
             assert!(matches!(refused, Err(SettingError::Range { .. })), "{bad}");
         }
+        let noisy = read(&[("EDGELOOM_TASK", "a"), ("WORK_NOISE", "1.5")]);
+        assert!(matches!(noisy, Err(SettingError::Range { .. })));
     }
 }

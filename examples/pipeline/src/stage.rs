@@ -1,6 +1,7 @@
 //! The stage itself: an item from everywhere, work, the item to everywhere.
 
 use crate::join::{self, Join};
+use crate::noise::Noise;
 use crate::settings::{SettingError, Settings};
 use crate::work::Work;
 use crate::{intake, outlet};
@@ -44,10 +45,9 @@ pub fn start(settings: Settings) -> Result<Counter, StartError> {
     let items = items(&settings)?;
     let outputs: Vec<SyncSender<u64>> =
         settings.outputs.iter().map(|output| outlet::start(settings.task.clone(), output.clone())).collect();
-    let work_ns = settings.work_ns;
+    let mut work = Work::new(settings.work_ns, Noise::new(&settings.task, settings.work_noise));
     let finished = counter.clone();
     thread::spawn(move || {
-        let mut work = Work::new(work_ns);
         for number in items {
             work.burn();
             if outputs.iter().any(|output| output.send(number).is_err()) {

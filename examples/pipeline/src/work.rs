@@ -1,6 +1,7 @@
 //! Burning the declared work: so much CPU an item over all, receiving and sending included, as a measured
 //! program's work would be. What the other threads took since the item before is burnt that much less.
 
+use crate::noise::Noise;
 use edgeloom_common::work::{ITERATIONS_PER_SECOND, spin};
 use nix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
@@ -12,8 +13,9 @@ const FIRST_SLICE: u64 = ITERATIONS_PER_SECOND / 10_000;
 /// The compute thread's work, item after item.
 #[derive(Debug)]
 pub(crate) struct Work {
-    /// Iterations an item.
+    /// Iterations an item, before noise.
     declared: u64,
+    noise: Noise,
     /// All iterations so far, and the CPU time that they took: the speed of this core.
     spun: u64,
     spun_time: Duration,
@@ -24,10 +26,11 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// Work of so many reference-core nanoseconds an item.
-    pub(crate) fn new(work_ns: u64) -> Self {
+    /// Work of so many reference-core nanoseconds an item, more or less.
+    pub(crate) fn new(work_ns: u64, noise: Noise) -> Self {
         let mut work = Self {
             declared: iterations(work_ns),
+            noise,
             spun: 0,
             spun_time: Duration::ZERO,
             settled: Duration::ZERO,
@@ -40,9 +43,10 @@ impl Work {
 
     /// Burns one item's work.
     pub(crate) fn burn(&mut self) {
-        let left_out = self.credit.min(self.declared);
+        let wanted = self.noise.applied_to(self.declared);
+        let left_out = self.credit.min(wanted);
         self.credit -= left_out;
-        let own = self.spin(self.declared - left_out);
+        let own = self.spin(wanted - left_out);
         let now = cpu_time(ClockId::CLOCK_PROCESS_CPUTIME_ID);
         let others = now.saturating_sub(self.settled).saturating_sub(own);
         self.settled = now;
@@ -90,7 +94,7 @@ mod tests {
 
     #[test]
     fn what_others_took_is_left_out_later_and_once() {
-        let mut work = Work::new(1_000_000);
+        let mut work = Work::new(1_000_000, Noise::new("a", 0.0));
         work.credit = work.declared + 10;
         let before = work.spun;
         work.burn();
@@ -100,7 +104,7 @@ mod tests {
 
     #[test]
     fn without_work_nothing_is_burnt() {
-        let mut work = Work::new(0);
+        let mut work = Work::new(0, Noise::new("a", 0.2));
         let before = work.spun;
         work.burn();
         assert_eq!(work.spun, before);

@@ -20,6 +20,7 @@ fn stage(task: &str, listen: Option<SocketAddr>, inputs: &[&str], outputs: &[Soc
         inputs: inputs.iter().map(|input| (*input).to_owned()).collect(),
         outputs: outputs.iter().map(output).collect(),
         work_ns: 10_000,
+        work_noise: 0.0,
         rate_per_s: None,
     }
 }

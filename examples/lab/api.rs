@@ -1,7 +1,7 @@
 //! The controller's HTTP API, as any client sees it.
 
 use anyhow::{Context, Result, bail};
-use edgeloom_common::view::{JobView, NodeList};
+use edgeloom_common::view::{EventList, EventView, JobView, NodeList, Problem};
 use serde::de::DeserializeOwned;
 use std::time::{Duration, Instant};
 
@@ -43,6 +43,27 @@ impl Api {
         self.read("posting the job", 201, self.agent.post(&url).send(document))
     }
 
+    /// Posts a job that may find no room.
+    pub(crate) fn submit(&self, document: &str) -> Result<Submitted> {
+        let url = format!("{}/v1/jobs", self.base);
+        let mut answer = self.agent.post(&url).send(document).context("posting the job")?;
+        let (status, body) = (answer.status().as_u16(), answer.body_mut().read_to_string()?);
+        if status == 201 {
+            return Ok(Submitted::Accepted(Box::new(serde_json::from_str(&body)?)));
+        }
+        match serde_json::from_str::<Problem>(&body) {
+            Ok(problem) if problem.code == "job.unplaceable" => Ok(Submitted::Refused(problem.detail)),
+            _ => bail!("posting the job: status {status}: {body}"),
+        }
+    }
+
+    /// What happened after event `number`, oldest first.
+    pub(crate) fn events_after(&self, number: u64) -> Result<Vec<EventView>> {
+        let url = format!("{}/v1/events", self.base);
+        let list: EventList = self.read("reading the events", 200, self.agent.get(&url).call())?;
+        Ok(list.events.into_iter().filter(|event| event.number > number).collect())
+    }
+
     /// One job, none when it is gone.
     pub(crate) fn job(&self, name: &str) -> Result<Option<JobView>> {
         let url = format!("{}/v1/jobs/{name}", self.base);
@@ -65,6 +86,14 @@ impl Api {
         let _: JobView = self.read("stopping the job", 202, self.agent.delete(&url).call())?;
         wait_for(&format!("{name} to be gone"), Duration::from_secs(60), || Ok(self.job(name)?.is_none()))
     }
+}
+
+/// What became of a posted job.
+#[derive(Debug)]
+pub(crate) enum Submitted {
+    Accepted(Box<JobView>),
+    /// It fits on no node, whatever else runs; why.
+    Refused(String),
 }
 
 /// Polls until `done`, every 50 ms.

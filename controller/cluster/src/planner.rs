@@ -13,7 +13,7 @@ use edgeloom_common::ids::{JobName, NodeId, TaskName};
 use edgeloom_common::topics::DOCUMENT_MAX;
 use edgeloom_common::units::TCP_GOODPUT;
 use edgeloom_sched::plan::{Decision, JobPlan, Unplaced};
-use edgeloom_sched::snapshot::{Change, Policy, Profiles, Running, Snapshot, Waiting};
+use edgeloom_sched::snapshot::{Change, Policy, Processors, Profiles, Running, Snapshot, Waiting};
 use edgeloom_sched::{Profile, check, decide};
 use std::collections::BTreeMap;
 
@@ -94,6 +94,7 @@ impl Planner<'_> {
             seed: self.model.generation,
             goodput: TCP_GOODPUT,
             link_share: LINK_SHARE,
+            processors: Processors::Shared,
             policy: Policy::default(),
             nodes: self.nodes.schedulable(),
             links: self.nodes.links(),

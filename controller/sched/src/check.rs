@@ -69,10 +69,26 @@ pub fn check(decision: &Decision, snapshot: &Snapshot) -> Vec<Violation> {
             violations.push(Violation::Job { job: plan.job.clone(), text: "has more than one plan" });
         }
         seen.push(plan);
+        if let Some(text) = held.get(&plan.job).and_then(|held| may_not_change(&held.plan, plan, change)) {
+            violations.push(Violation::Job { job: plan.job.clone(), text });
+        }
         violations.extend(job::check(&world, &JobGraph::of(&world, job, profiles), plan));
         held.insert(plan.job.clone(), Held { job, plan: plan.clone(), profiles, change });
     }
     violations.extend(sums::nodes_hold(&world, &held, &seen));
     violations.extend(sums::links_hold(&world, &held, &seen));
     violations
+}
+
+/// What a running job's new plan changes though it may not.
+fn may_not_change(old: &JobPlan, new: &JobPlan, change: Change) -> Option<&'static str> {
+    let paths = |plan: &JobPlan| plan.flows.iter().map(|flow| flow.path.clone()).collect::<Vec<_>>();
+    match change {
+        Change::Placement => None,
+        _ if old.placement != new.placement => Some("runs and may not be moved"),
+        Change::Routes => None,
+        _ if paths(old) != paths(new) => Some("runs and may not be rerouted"),
+        Change::Rates => None,
+        Change::Nothing => Some("runs and may not be changed"),
+    }
 }

@@ -4,7 +4,7 @@
 //! no resources. Edges keep their bytes an item.
 
 use edgeloom_common::ids::{NodeId, TaskName};
-use edgeloom_common::job::{Constraint, Job};
+use edgeloom_common::job::{Constraint, Job, Resources};
 use edgeloom_common::units::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +12,9 @@ use crate::filter::Amount;
 use crate::plan::Share;
 use crate::snapshot::{Node, Profiles, TaskProfile};
 use crate::world::World;
+
+/// Docker takes no smaller memory limit.
+const LEAST_MEMORY_MIB: u64 = 6;
 
 /// A task or the source.
 #[derive(Debug, Clone)]
@@ -24,6 +27,8 @@ pub(crate) struct Vertex<'a> {
     pub(crate) pace: Vec<f64>,
     /// Cores that the container may use at most; infinite where none are requested.
     pub(crate) cores: f64,
+    /// The planner may give more than the request.
+    pub(crate) sized: bool,
     pub(crate) constraints: &'a [Constraint],
     /// True where a container runs.
     pub(crate) runs: bool,
@@ -68,6 +73,23 @@ impl<'a> JobGraph<'a> {
         Self { job, vertices, edges }
     }
 
+    /// The job with no limit of cores on tasks that leave it to the planner.
+    pub(crate) fn unsized_cores(mut self) -> Self {
+        let sized = self.vertices.iter_mut().filter(|vertex| vertex.sized);
+        sized.for_each(|vertex| vertex.cores = f64::INFINITY);
+        self
+    }
+
+    /// The job with these limits of cores.
+    pub(crate) fn with_shares(mut self, shares: &BTreeMap<TaskName, Share>) -> Self {
+        for vertex in &mut self.vertices {
+            if let Some(share) = shares.get(&vertex.name) {
+                vertex.cores = cores(share.cpu.0);
+            }
+        }
+        self
+    }
+
     /// The node that a vertex is bound to: the source's.
     pub(crate) fn fixed(&self, vertex: usize) -> Option<&'a NodeId> {
         let source = self.job.source.as_ref()?;
@@ -89,6 +111,7 @@ fn source_vertex(job: &Job, nodes: usize) -> Option<Vertex<'_>> {
         work_s: vec![0.0; nodes],
         pace: vec![f64::INFINITY; nodes],
         cores: f64::INFINITY,
+        sized: false,
         constraints: &[],
         runs: container.is_some(),
     })
@@ -108,13 +131,30 @@ fn task_vertex<'a>(
     };
     Vertex {
         name: name.clone(),
-        need: Amount::from(&task.program.resources),
+        need: need(&task.program.resources, profiles),
         work_s: world.nodes.iter().map(|node| profile(node).map_or(declared, |found| found.work_s)).collect(),
         pace: world.nodes.iter().map(pace).collect(),
-        cores: if cpu == 0 { f64::INFINITY } else { f64::from(cpu) / 1000.0 },
+        cores: cores(cpu),
+        sized: task.program.resources.cpu_sized,
         constraints: &task.constraints,
         runs: true,
     }
+}
+
+/// Thousandths as cores; none is no limit.
+fn cores(cpu: u32) -> f64 {
+    if cpu == 0 { f64::INFINITY } else { f64::from(cpu) / 1000.0 }
+}
+
+/// The request; memory that the document leaves open is the largest measured peak and a quarter more.
+fn need(resources: &Resources, profiles: Option<&BTreeMap<String, TaskProfile>>) -> Amount {
+    let mut need = Amount::from(resources);
+    let peaks = profiles.into_iter().flat_map(BTreeMap::values).map(|profile| profile.memory_peak.0);
+    if let Some(peak) = peaks.max().filter(|_| resources.memory_sized) {
+        let mebibytes = (peak + peak / 4).div_ceil(1 << 20).max(LEAST_MEMORY_MIB);
+        need.memory = i64::try_from(mebibytes << 20).unwrap_or(i64::MAX);
+    }
+    need
 }
 
 /// Kahn's algorithm; tasks of a cycle (which the job document refuses) come last, by name.

@@ -18,7 +18,6 @@ pub(crate) struct Held<'a> {
     pub(crate) job: &'a Job,
     pub(crate) plan: JobPlan,
     pub(crate) profiles: &'a Profiles,
-    #[expect(dead_code, reason = "read once running jobs may move")]
     pub(crate) change: Change,
 }
 

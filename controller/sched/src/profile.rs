@@ -14,15 +14,16 @@ use crate::snapshot::{Change, Node, Snapshot, Waiting};
 use crate::streaming::{Case, Outcome, Strategy, Stuck, decide_one, rebalance};
 use crate::world::World;
 
-const PROFILES: [Profile; 6] = [
+const PROFILES: [Profile; 7] = [
     Profile(Strategy::Edgeloom),
+    Profile(Strategy::Otfa),
     Profile(Strategy::Otfs),
     Profile(Strategy::OtfsStrict),
     Profile(Strategy::Lr),
     Profile(Strategy::Br),
     Profile(Strategy::Tp),
 ];
-const NAMES: [&str; 6] = ["edgeloom", "otfs", "otfs-strict", "lr", "br", "tp"];
+const NAMES: [&str; 7] = ["edgeloom", "otfa", "otfs", "otfs-strict", "lr", "br", "tp"];
 
 /// A way of deciding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,8 +49,8 @@ pub fn profile_names() -> &'static [&'static str] {
     &NAMES
 }
 
-/// Decides on every waiting job of the snapshot. Where none is placed, `edgeloom` shares out what departed
-/// jobs left.
+/// Decides on every waiting job of the snapshot. Where none is placed, running jobs get what departed ones
+/// left, as far as their profile and [`Change`] allow.
 #[must_use]
 pub fn decide(default: Profile, snapshot: &Snapshot) -> Decision {
     let world = World::of(snapshot);
@@ -75,7 +76,7 @@ pub fn decide(default: Profile, snapshot: &Snapshot) -> Decision {
             }
         }
     }
-    if decision.plans.is_empty() && default.0 == Strategy::Edgeloom {
+    if decision.plans.is_empty() {
         decision.plans = rebalance(&world, &held);
     }
     decision

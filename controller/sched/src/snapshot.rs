@@ -18,6 +18,7 @@ pub struct Snapshot {
     pub goodput: f64,
     /// Share of each link's capacity that flows may reserve; the rest is for everything else.
     pub link_share: f64,
+    pub processors: Processors,
     pub policy: Policy,
     pub nodes: Vec<Node>,
     pub links: Vec<Link>,
@@ -74,6 +75,16 @@ pub enum Duplex {
     Full,
 }
 
+/// How jobs use a processor together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Processors {
+    /// All jobs on a node share it, as on a real cluster.
+    Shared,
+    /// Each job has a node's whole speed to itself, as in the model of ENTS (Eq. 2 and 3).
+    PerJob,
+}
+
 /// What a change of a running job has to be worth.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Policy {
@@ -88,7 +99,7 @@ pub struct Policy {
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { floor: 0.5, migration_s: 5.0, horizon_s: 60.0 }
+        Self { floor: 0.75, migration_s: 2.0, horizon_s: 60.0 }
     }
 }
 

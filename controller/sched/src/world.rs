@@ -7,7 +7,7 @@ use edgeloom_common::ids::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::route::{Arc, Graph};
-use crate::snapshot::{Duplex, Link, Node, Snapshot};
+use crate::snapshot::{Duplex, Link, Node, Policy, Processors, Snapshot};
 
 /// What stays the same while jobs come and go.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub(crate) struct World<'a> {
     /// The usable arc from one node to another.
     arcs: BTreeMap<(usize, usize), usize>,
     pub(crate) goodput: f64,
+    pub(crate) processors: Processors,
+    pub(crate) policy: Policy,
 }
 
 impl<'a> World<'a> {
@@ -40,6 +42,8 @@ impl<'a> World<'a> {
             links: BTreeSet::new(),
             arcs: BTreeMap::new(),
             goodput: snapshot.goodput,
+            processors: snapshot.processors,
+            policy: snapshot.policy,
         };
         let mut links: Vec<&Link> = snapshot.links.iter().collect();
         links.sort_by(|x, y| (&x.a, &x.b).cmp(&(&y.a, &y.b)));

@@ -3,7 +3,7 @@
 mod worlds;
 
 use edgeloom_common::job::{Attribute, Constraint, Job};
-use edgeloom_sched::snapshot::{Duplex, Link, Node, Snapshot};
+use edgeloom_sched::snapshot::{Change, Duplex, Link, Node, Running, Snapshot};
 use edgeloom_sched::{check, decide, profile, profile_names};
 use proptest::prelude::*;
 use worlds::{edge, job, link, node, snapshot, source, task};
@@ -48,6 +48,7 @@ fn any_job(at: usize, nodes: usize) -> impl Strategy<Value = Job> {
             let names: Vec<String> = (0..tasks.len()).map(|task| format!("t{task}")).collect();
             let made = tasks.iter().map(|(cpu, memory, work, gpu)| {
                 let mut task = task(cpu * 100, memory * 50_000_000, *work);
+                task.program.resources.cpu_sized = *cpu < 2;
                 if *gpu == 0 {
                     let attribute = Attribute::Label("gpu".to_owned());
                     task.constraints.push(Constraint { attribute, equal: true, value: "true".to_owned() });
@@ -89,7 +90,9 @@ fn committed(world: &Snapshot, decision: &edgeloom_sched::plan::Decision) -> Sna
         let mut all = waiting.chain(world.running.iter().map(|running| &running.job));
         let job = all.find(|job| job.name == plan.job).unwrap().clone();
         after.running.retain(|running| running.job.name != plan.job);
-        after.running.push(worlds::running(job, plan.clone()));
+        let all = [Change::Placement, Change::Rates, Change::Routes, Change::Nothing];
+        let change = all[(job.name.as_str().len() + job.tasks.len()) % 4];
+        after.running.push(Running { change, ..worlds::running(job, plan.clone()) });
     }
     after.waiting.clear();
     after

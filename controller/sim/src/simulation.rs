@@ -12,7 +12,7 @@ use edgeloom_common::ids::JobName;
 use edgeloom_common::job::Job;
 use edgeloom_sched::Profile;
 use edgeloom_sched::plan::Unplaced;
-use edgeloom_sched::snapshot::{Link, Node, Policy, Profiles, Running, Snapshot, Waiting};
+use edgeloom_sched::snapshot::{Link, Node, Policy, Processors, Profiles, Running, Snapshot, Waiting};
 use std::collections::BTreeMap;
 
 use crate::SimError;
@@ -35,6 +35,7 @@ pub(crate) struct Setting {
     /// As in [`Snapshot`].
     pub(crate) goodput: f64,
     pub(crate) link_share: f64,
+    pub(crate) processors: Processors,
     pub(crate) policy: Policy,
     pub(crate) seed: u64,
 }
@@ -85,12 +86,13 @@ impl<'a> Simulation<'a> {
     /// An empty cluster; the arrivals are in the order of their times, under different names.
     pub(crate) fn new(setting: Setting, arrivals: &'a [Arrival], profile: Profile) -> Self {
         let jobs = arrivals.len();
-        let ground = Ground::new(&setting.nodes, &setting.links, setting.goodput);
+        let ground = Ground::new(&setting.nodes, &setting.links, setting.goodput, setting.processors);
         let snapshot = Snapshot {
             now_ms: 0,
             seed: setting.seed,
             goodput: setting.goodput,
             link_share: setting.link_share,
+            processors: setting.processors,
             policy: setting.policy,
             nodes: setting.nodes,
             links: setting.links,

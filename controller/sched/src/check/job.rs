@@ -11,6 +11,7 @@ use crate::world::World;
 pub(super) fn check(world: &World<'_>, graph: &JobGraph<'_>, plan: &JobPlan) -> Vec<Violation> {
     let mut violations = tasks_are_placed(world, graph, plan);
     violations.extend(constraints_hold(world, graph, plan));
+    violations.extend(shares_suffice(graph, plan));
     violations.extend(flows_match_edges(graph, plan));
     for flow in &plan.flows {
         let problem = path_joins(world, plan, flow)
@@ -64,6 +65,26 @@ fn constraints_hold(world: &World<'_>, graph: &JobGraph<'_>, plan: &JobPlan) -> 
             let text = format!("a constraint does not hold of {}", node.id);
             violations.push(Violation::Task { job: plan.job.clone(), task: vertex.name.clone(), text });
         }
+    }
+    violations
+}
+
+/// No limit is below what its task requests, and only tasks of the job have one.
+fn shares_suffice(graph: &JobGraph<'_>, plan: &JobPlan) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for (task, share) in &plan.shares {
+        let text = match graph.vertices.iter().find(|vertex| vertex.name == *task) {
+            None => "has a share but is no task of the job".to_owned(),
+            Some(vertex) => {
+                let has = vertex.sized(*share);
+                let unlimited = share.cpu.0 == 0;
+                if (unlimited || has.cpu >= vertex.need.cpu) && has.memory >= vertex.need.memory {
+                    continue;
+                }
+                format!("gets {} and {}, less than it requests", share.cpu, share.memory)
+            }
+        };
+        violations.push(Violation::Task { job: plan.job.clone(), task: task.clone(), text });
     }
     violations
 }

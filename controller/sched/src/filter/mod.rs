@@ -94,6 +94,14 @@ pub(crate) fn refusal(
     shortage(free, &vertex.need, fit)
 }
 
+/// Whether the resources suffice.
+pub(crate) fn holds(free: &Amount, need: &Amount) -> bool {
+    let fit = Fit::AtLeast;
+    fit.holds(free.cpu, need.cpu)
+        && fit.holds(free.memory, need.memory)
+        && fit.holds(free.storage, need.storage)
+}
+
 /// The first resource that is short, with what is asked and what is there.
 pub(crate) fn shortage(free: &Amount, need: &Amount, fit: Fit) -> Option<String> {
     if !fit.holds(free.cpu, need.cpu) {

@@ -4,9 +4,11 @@
 //! nodes have the least standard deviation. A node's share is that of its scarcer resource, CPU or memory;
 //! CPU counts only if the job requests any. The source stays where it is.
 
-use super::{Case, Placed, Routed, Stuck};
+use super::params::LEAST_RATE_BPS;
+use super::{Case, Placed, Stuck};
 use crate::filter::{Amount, Fit, refusal};
 use crate::ledger::Ledger;
+use crate::opt::congestion::{Demand, Network};
 use crate::route::hop_tree;
 
 /// How a whole-job baseline ranks nodes: the least is taken.
@@ -118,21 +120,20 @@ fn deviation(shares: &[f64]) -> f64 {
     (shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>() / shares.len() as f64).sqrt()
 }
 
-/// TP: paths with the fewest hops, each link's residual bandwidth shared equally by the job's flows.
-pub(crate) fn equal_shares(case: &Case<'_>, nodes: &[usize]) -> Option<Vec<Routed>> {
-    let residual = case.ledger.residual(case.world);
-    let graph = &case.world.graph;
-    let mut flows = Vec::new();
-    let mut count = vec![0.0; residual.len()];
-    for edge in case.flows(nodes) {
-        let path = hop_tree(graph, nodes[edge.from]).path(graph, nodes[edge.to])?;
+/// TP: paths with the fewest hops, each link shared equally by the flows on it. None if one has no path or
+/// too little.
+pub(crate) fn equal_shares(network: Network<'_>, demands: &[Demand]) -> Option<(Vec<Vec<usize>>, Vec<f64>)> {
+    let graph = network.graph;
+    let mut count = vec![0.0; network.capacity.len()];
+    let mut paths = Vec::new();
+    for demand in demands {
+        let path = hop_tree(graph, demand.from).path(graph, demand.to)?;
         graph.pools(&path).for_each(|pool| count[pool] += 1.0);
-        flows.push(Routed { edge, path, rate: 0.0 });
+        paths.push(path);
     }
-    for flow in &mut flows {
-        let shares = graph.pools(&flow.path).map(|pool| residual[pool] / count[pool]);
-        flow.rate = shares.fold(f64::INFINITY, f64::min);
-    }
-    let enough = flows.iter().all(|flow| flow.rate >= super::params::LEAST_RATE_BPS);
-    enough.then_some(flows)
+    let rate = |path: &Vec<usize>| {
+        graph.pools(path).map(|pool| network.capacity[pool] / count[pool]).fold(f64::INFINITY, f64::min)
+    };
+    let rates: Vec<f64> = paths.iter().map(rate).collect();
+    rates.iter().all(|rate| *rate >= LEAST_RATE_BPS).then_some((paths, rates))
 }

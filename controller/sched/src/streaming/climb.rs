@@ -6,15 +6,14 @@
 //! carry what the processors do.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 
 use super::allocation::MissingBytes;
-use super::fixed_paths::Table;
+use super::fixed_paths::{Kind, Sent, Tables};
 use super::moves::moves;
 use super::params::{HEADROOM, LEAST_GAIN, ROUNDS};
 use super::predict::compute_limit;
 use super::{Case, Placed};
-use crate::filter::{Amount, Fit, shortage};
+use crate::filter::{Amount, Fit, holds};
 
 /// How good a placement is.
 #[derive(Debug, Clone)]
@@ -69,25 +68,29 @@ pub(crate) struct Summit {
 }
 
 /// The search and what it keeps between starts.
-pub(crate) struct Climb<'a> {
-    case: &'a Case<'a>,
-    capacity: &'a [f64],
-    missing: &'a MissingBytes,
+pub(crate) struct Climb<'c, 't, 'g> {
+    case: &'c Case<'c>,
+    capacity: &'c [f64],
+    missing: &'c MissingBytes,
     /// Per vertex and node: nothing but resources could speak against it.
     allowed: Vec<Vec<bool>>,
-    shortest: Table,
-    widest: Table,
+    tables: &'t mut Tables<'g>,
+    sent: Vec<Sent>,
 }
 
-impl<'a> Climb<'a> {
-    pub(crate) fn new(case: &'a Case<'a>, capacity: &'a [f64], missing: &'a MissingBytes) -> Self {
+impl<'c, 't, 'g> Climb<'c, 't, 'g> {
+    pub(crate) fn new(
+        case: &'c Case<'c>,
+        capacity: &'c [f64],
+        missing: &'c MissingBytes,
+        tables: &'t mut Tables<'g>,
+    ) -> Self {
         let mut empty = case.ledger.clone();
         let plenty = Amount { cpu: i64::MAX, memory: i64::MAX, storage: i64::MAX };
         empty.free.fill(plenty);
         let fits = |vertex| case.refusals(vertex, &empty, Fit::AtLeast).iter().map(Option::is_none).collect();
         let allowed = (0..case.graph.vertices.len()).map(fits).collect();
-        let (shortest, widest) = (Table::shortest(case.world), Table::widest(case.world));
-        Self { case, capacity, missing, allowed, shortest, widest }
+        Self { case, capacity, missing, allowed, tables, sent: Vec::new() }
     }
 
     /// From a start to where no move raises the throughput; none if two nodes of a flow are not connected.
@@ -105,17 +108,21 @@ impl<'a> Climb<'a> {
 
     fn walk(&mut self, at: &mut Summit, goal: Goal) {
         let first_free = usize::from(self.case.graph.job.source.is_some());
+        let mut new = at.placed.nodes.clone();
         for _ in 0..ROUNDS {
             let mut moved = false;
             for trial in moves(self.case, &at.placed.nodes) {
-                let Some(new) = trial.applied(&at.placed.nodes, first_free) else { continue };
-                if self.hopeless(&new, &at.score, goal) || !self.fits(&new) {
+                if !trial.apply(&at.placed.nodes, first_free, &mut new) || !self.fits(&new) {
+                    continue;
+                }
+                if self.hopeless(&new, &at.score, goal) {
                     continue;
                 }
                 let better = |score: &Score| goal.better(score, &at.score);
                 let Some(score) = self.score(&new).filter(better) else { continue };
                 at.placed.reasons.push(self.reason(at, &new, &score));
-                (at.placed.nodes, at.score) = (new, score);
+                at.placed.nodes.clone_from(&new);
+                at.score = score;
                 moved = true;
             }
             if !moved {
@@ -129,35 +136,47 @@ impl<'a> Climb<'a> {
         if goal == Goal::Fastest {
             return false;
         }
-        let mut least = Score { items_per_s: 0.0, missing: self.missing_bytes(nodes), bit_hops: 0.0 };
-        for edge in &self.case.graph.edges {
-            let (from, to) = (nodes[edge.from], nodes[edge.to]);
-            if from != to {
-                let Some(path) = self.shortest.path(self.case, self.capacity, (from, to)) else {
-                    return true;
-                };
-                least.bit_hops += path.iter().map(|_| self.case.wire_bits(edge)).sum::<f64>();
-            }
-        }
+        self.send(nodes);
+        let Some(bit_hops) = self.tables.least_bit_hops(&self.sent) else { return true };
+        let least = Score { items_per_s: 0.0, missing: self.missing_bytes(nodes), bit_hops };
         least.compare_cost(old) != Ordering::Less
     }
 
+    /// Notes what a placement sends between nodes.
+    fn send(&mut self, nodes: &[usize]) {
+        self.sent.clear();
+        for edge in &self.case.graph.edges {
+            let (from, to) = (nodes[edge.from], nodes[edge.to]);
+            if from != to {
+                self.sent.push(Sent { from, to, bits: self.case.wire_bits(edge) });
+            }
+        }
+    }
+
     fn fits(&self, nodes: &[usize]) -> bool {
-        let mut free: BTreeMap<usize, Amount> = BTreeMap::new();
-        self.case.graph.vertices.iter().zip(nodes).enumerate().all(|(index, (vertex, node))| {
-            let left = free.entry(*node).or_insert(self.case.ledger.free[*node]);
-            let fits = self.allowed[index][*node] && shortage(left, &vertex.need, Fit::AtLeast).is_none();
-            *left -= vertex.need;
-            fits
+        let vertices = &self.case.graph.vertices;
+        nodes.iter().enumerate().all(|(index, node)| {
+            if !self.allowed[index][*node] {
+                return false;
+            }
+            // Each node is added up once, at the first of its tasks.
+            if nodes[..index].contains(node) {
+                return true;
+            }
+            let mut need = Amount::default();
+            let here = vertices.iter().zip(nodes).filter(|(_, at)| *at == node);
+            here.for_each(|(vertex, _)| need += vertex.need);
+            holds(&self.case.ledger.free[*node], &need)
         })
     }
 
     /// The quick judgement over fixed paths.
     pub(crate) fn score(&mut self, nodes: &[usize]) -> Option<Score> {
         let limit = compute_limit(self.case, nodes).items_per_s;
-        let (mut network, mut bit_hops) = self.shortest.carried(self.case, self.capacity, nodes)?;
+        self.send(nodes);
+        let (mut network, mut bit_hops) = self.tables.carried(Kind::Shortest, self.capacity, &self.sent)?;
         if network * HEADROOM < limit {
-            let wide = self.widest.carried(self.case, self.capacity, nodes)?;
+            let wide = self.tables.carried(Kind::Widest, self.capacity, &self.sent)?;
             if wide.0 > network {
                 (network, bit_hops) = wide;
             }

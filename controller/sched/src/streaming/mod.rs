@@ -22,8 +22,8 @@ mod allocation;
 mod baseline;
 mod bench;
 mod climb;
-mod elastic;
 mod fixed_paths;
+mod joint;
 mod jrba;
 mod moves;
 mod online;
@@ -31,8 +31,8 @@ mod params;
 mod paths;
 pub(crate) mod predict;
 mod search;
-mod share;
 mod starts;
+mod together;
 
 pub use bench::{JrbaProblem, JrbaResult, JrbaSize, jrba_congestion};
 pub(crate) use online::{Outcome, Strategy, decide_one, rebalance, whole_bits};
@@ -42,6 +42,7 @@ pub(crate) use params::{EQUAL, LEAST_RATE_BPS};
 use crate::filter::{Fit, refusal};
 use crate::job_graph::{Edge, JobGraph};
 use crate::ledger::Ledger;
+use crate::plan::JobPlan;
 use crate::world::World;
 
 /// One job before the world as others leave it.
@@ -75,12 +76,22 @@ pub(crate) struct Routed {
     pub(crate) rate: f64,
 }
 
+/// Bits on the wire an item; a flow without bytes counts as one byte, so that it gets a rate.
+fn wire_bits(world: &World<'_>, edge: &Edge) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "bytes an item stay far below 2^52")]
+    let bytes = edge.volume.0.max(1) as f64;
+    bytes * 8.0 / world.goodput
+}
+
+/// The node of each vertex; none where one is not known.
+fn nodes_of(world: &World<'_>, graph: &JobGraph<'_>, plan: &JobPlan) -> Option<Vec<usize>> {
+    graph.vertices.iter().map(|vertex| world.index(plan.placement.get(&vertex.name)?)).collect()
+}
+
 impl Case<'_> {
     /// Bits on the wire an item; a flow without bytes counts as one byte, so that it gets a rate.
     pub(crate) fn wire_bits(&self, edge: &Edge) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "bytes an item stay far below 2^52")]
-        let bytes = edge.volume.0.max(1) as f64;
-        bytes * 8.0 / self.world.goodput
+        wire_bits(self.world, edge)
     }
 
     /// Edges whose ends are on different nodes.

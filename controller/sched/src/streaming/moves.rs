@@ -14,9 +14,10 @@ pub(super) enum Move {
 }
 
 impl Move {
-    /// The placement after the change; none if nothing changes.
-    pub(super) fn applied(self, nodes: &[usize], first_free: usize) -> Option<Vec<usize>> {
-        let mut new = nodes.to_vec();
+    /// Writes the placement after the change to `new`; false if nothing changes.
+    pub(super) fn apply(self, nodes: &[usize], first_free: usize, new: &mut Vec<usize>) -> bool {
+        new.clear();
+        new.extend_from_slice(nodes);
         match self {
             Self::Task(vertex, to) => new[vertex] = to,
             Self::Node(from, to) => {
@@ -25,7 +26,7 @@ impl Move {
             }
             Self::Swap(x, y) => new.swap(x, y),
         }
-        (new != nodes).then_some(new)
+        new != nodes
     }
 }
 

@@ -1,27 +1,29 @@
 //! Algorithm 3 for one job: allocate, then route and give bandwidth over what others leave.
 //!
-//! OTFS never touches running jobs. `edgeloom` may lower or raise the rates of jobs it placed itself, so
-//! that a newcomer gets its fair part of a full link; their tasks and paths stay.
+//! OTFS, LR and BR never touch running jobs; `together` holds the profiles that route all their jobs anew,
+//! `joint` the one that may also move their tasks.
 
-use edgeloom_common::ids::FlowId;
+use edgeloom_common::ids::{FlowId, TaskName};
 use edgeloom_common::units::{BitRate, Bytes};
 use std::collections::BTreeMap;
 
 use super::allocation::{MissingBytes, allocate};
-use super::baseline::{Ranking, equal_shares, whole_job};
+use super::baseline::{Ranking, whole_job};
 use super::jrba::jrba;
 use super::params::{PAPER, PRINTED};
 use super::predict::predict;
-use super::{Case, Placed, Routed, Stuck, search, share};
+use super::together::Together;
+use super::{Case, Placed, Routed, Stuck, joint};
 use crate::filter::Fit;
 use crate::ledger::HeldJobs;
-use crate::plan::{FlowPlan, JobPlan};
+use crate::plan::{FlowPlan, JobPlan, Share};
 use crate::world::World;
 
 /// What a profile does with a streaming job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Strategy {
     Edgeloom,
+    Otfa,
     Otfs,
     OtfsStrict,
     Lr,
@@ -34,6 +36,7 @@ impl Strategy {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Edgeloom => "edgeloom",
+            Self::Otfa => "otfa",
             Self::Otfs => "otfs",
             Self::OtfsStrict => "otfs-strict",
             Self::Lr => "lr",
@@ -58,42 +61,31 @@ pub(crate) fn decide_one(
     missing: &MissingBytes,
 ) -> Result<Outcome, Stuck> {
     let placed = match strategy {
-        Strategy::Edgeloom => return search_and_share(case, others, missing),
-        Strategy::Otfs | Strategy::Tp => allocate(case, PAPER, missing)?,
+        Strategy::Edgeloom => return joint::newcomer(case, others, missing),
+        Strategy::Otfa | Strategy::Tp => {
+            return Together { strategy, world: case.world, others }.place(case, missing);
+        }
+        Strategy::Otfs => allocate(case, PAPER, missing)?,
         Strategy::OtfsStrict => allocate(case, PRINTED, missing)?,
         Strategy::Lr => whole_job(case, Ranking::LargestFreeShare)?,
         Strategy::Br => whole_job(case, Ranking::LeastDeviation)?,
     };
-    let flows = match strategy {
-        Strategy::Tp => equal_shares(case, &placed.nodes),
-        _ => jrba(case, &placed.nodes),
-    };
-    let flows = flows.ok_or_else(|| no_bandwidth(case, &placed.nodes))?;
+    let flows = jrba(case, &placed.nodes).ok_or_else(|| no_bandwidth(case, &placed.nodes))?;
     Ok(Outcome { plan: plan(case, strategy, placed, flows), changed: Vec::new() })
 }
 
-/// The `edgeloom` profile: placement by the true prediction, then fair shares for all its jobs.
-fn search_and_share(
-    case: &Case<'_>,
-    others: &HeldJobs<'_>,
-    missing: &MissingBytes,
-) -> Result<Outcome, Stuck> {
-    let room = share::Room::of(case.world, others);
-    let found = search::search(case, &room.for_newcomer(), missing)?;
-    let settled = room.settle(case, &found.placed.nodes, found.flows);
-    let Some((flows, changed)) = settled else {
-        return Err(no_bandwidth(case, &found.placed.nodes));
-    };
-    Ok(Outcome { plan: plan(case, Strategy::Edgeloom, found.placed, flows), changed })
-}
-
-/// Shares what departed jobs left among the running jobs of the `edgeloom` profile.
-pub(crate) fn rebalance(world: &World<'_>, held: &HeldJobs<'_>) -> Vec<JobPlan> {
-    share::Room::of(world, held).rebalance()
+/// Plans of running jobs that change when none comes, of the profiles that change any: each looks after its
+/// own jobs.
+pub(crate) fn rebalance(world: &World<'_>, others: &HeldJobs<'_>) -> Vec<JobPlan> {
+    let mut plans = joint::rebalance(world, others);
+    for strategy in [Strategy::Otfa, Strategy::Tp] {
+        plans.extend(Together { strategy, world, others }.rebalance());
+    }
+    plans
 }
 
 /// The plan in the words of the contract; rates are whole bits a second, rounded down.
-fn plan(case: &Case<'_>, strategy: Strategy, placed: Placed, mut flows: Vec<Routed>) -> JobPlan {
+pub(super) fn plan(case: &Case<'_>, strategy: Strategy, placed: Placed, mut flows: Vec<Routed>) -> JobPlan {
     flows.iter_mut().for_each(|flow| flow.rate = flow.rate.floor().max(1.0));
     let prediction = predict(case, &placed.nodes, &flows);
     let mut reasons = placed.reasons;
@@ -107,11 +99,21 @@ fn plan(case: &Case<'_>, strategy: Strategy, placed: Placed, mut flows: Vec<Rout
         placement: vertices
             .map(|(vertex, node)| (vertex.name.clone(), case.world.name(*node).clone()))
             .collect(),
-        shares: BTreeMap::new(),
+        shares: memory_shares(case),
         flows: flows.iter().map(|flow| flow_plan(case, flow)).collect(),
         prediction,
         reasons,
     }
+}
+
+/// Memory limits that follow from measured peaks instead of requests.
+fn memory_shares(case: &Case<'_>) -> BTreeMap<TaskName, Share> {
+    let sized = case.graph.vertices.iter().filter_map(|vertex| {
+        let asked = case.graph.job.tasks.get(&vertex.name)?.program.resources;
+        let memory = Bytes(vertex.need.memory.max(0).unsigned_abs());
+        (memory != asked.memory).then(|| (vertex.name.clone(), Share { cpu: asked.cpu, memory }))
+    });
+    sized.collect()
 }
 
 fn flow_plan(case: &Case<'_>, flow: &Routed) -> FlowPlan {

@@ -51,3 +51,27 @@ pub(crate) const ROUNDS: usize = 12;
 /// A running job's rates are raised only for at least this part more throughput: each raise is a change on
 /// the nodes.
 pub(crate) const LEAST_RAISE: f64 = 0.01;
+
+/// A job's throughput counts in the worth of all as its power of this: between the sum (1), which forgets
+/// slow jobs, and the geometric mean (towards 0). Found by trying 0.3 to 1 in the simulator.
+pub(crate) const WORTH_EXPONENT: f64 = 0.4;
+
+/// A newcomer counts on `1 / (1 + NEWCOMER_PART * jobs)` of a link that is full: more would lead it to
+/// links where others lose what it gains.
+pub(crate) const NEWCOMER_PART: f64 = 2.0;
+
+/// Rounds over all members in search of better seats.
+pub(crate) const IMPROVEMENTS: usize = 2;
+
+/// Members a round for which others' tasks are tried elsewhere.
+pub(crate) const EVICTIONS: usize = 6;
+
+/// A move has to gain this many times what it costs: what it gains ends with the next arrival that asks
+/// for another.
+pub(crate) const MOVE_MARGIN: f64 = 3.0;
+
+/// Seconds of items that another path of running flows counts as: packets overtake each other.
+pub(crate) const REROUTE_S: f64 = 0.5;
+
+/// A job gets less than its fair part only where others make at least this part more of what it gives up.
+pub(crate) const FAIR_PREFERENCE: f64 = 0.1;

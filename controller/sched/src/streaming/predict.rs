@@ -8,6 +8,7 @@ use edgeloom_common::view::Bound;
 
 use super::{Case, NO_LIMIT_ITEMS_PER_S, Routed};
 use crate::plan::Prediction;
+use crate::snapshot::Processors;
 
 /// What sets the pace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,20 +39,23 @@ pub(crate) fn compute_limit(case: &Case<'_>, nodes: &[usize]) -> Limit {
     if let Some(rate) = case.graph.job.source.as_ref().and_then(|source| source.rate_per_s) {
         limit = limit.or(rate, Limiter::Source);
     }
-    let mut work = vec![(0.0, 0u32); case.world.nodes.len()];
     for (index, (vertex, node)) in case.graph.vertices.iter().zip(nodes).enumerate() {
         let work_s = vertex.work_s[*node];
-        work[*node].0 += work_s;
-        work[*node].1 += u32::from(vertex.runs);
         limit = limit.or(vertex.pace[*node], Limiter::Task(index));
         if work_s > 0.0 && vertex.cores.is_finite() {
             let speed = vertex.cores * case.world.nodes[*node].core_speed;
             limit = limit.or(speed / work_s, Limiter::Task(index));
         }
-    }
-    for (node, (work_s, own)) in work.into_iter().enumerate() {
-        if work_s > 0.0 {
-            limit = limit.or(speed_left(case, node, own) / work_s, Limiter::Node(node));
+        // Each node is looked at once, at the first of its tasks.
+        if !nodes[..index].contains(node) {
+            let (mut work_s, mut own) = (0.0, 0);
+            for (other, _) in case.graph.vertices.iter().zip(nodes).filter(|(_, at)| *at == node) {
+                work_s += other.work_s[*node];
+                own += u32::from(other.runs);
+            }
+            if work_s > 0.0 {
+                limit = limit.or(speed_left(case, *node, own) / work_s, Limiter::Node(*node));
+            }
         }
     }
     limit
@@ -60,6 +64,9 @@ pub(crate) fn compute_limit(case: &Case<'_>, nodes: &[usize]) -> Limit {
 /// Reference-core seconds a second that a node has for the job's own containers.
 fn speed_left(case: &Case<'_>, node: usize, own: u32) -> f64 {
     let speed = case.world.nodes[node].speed();
+    if case.world.processors == Processors::PerJob {
+        return speed;
+    }
     let others = case.ledger.containers[node];
     let fair = speed * f64::from(own) / f64::from((own + others).max(1));
     (speed - case.ledger.busy[node]).max(fair)

@@ -4,11 +4,10 @@
 //! less traffic (bits an item times hops, over all flows), then the throughput, then the nodes' names. What
 //! the search judges over fixed paths is routed in earnest before the last choice.
 
-use std::cmp::Ordering;
-
 use super::allocation::{MissingBytes, allocate};
 use super::baseline::{Ranking, whole_job};
 use super::climb::{Climb, Score, Summit};
+use super::fixed_paths::Tables;
 use super::params::{EQUAL, SUMMED};
 use super::paths::{paths, reached};
 use super::predict::compute_limit;
@@ -23,14 +22,19 @@ pub(crate) struct Found {
 }
 
 /// The best placement found, or Algorithm 1's reason why there is none.
-pub(crate) fn search(case: &Case<'_>, capacity: &[f64], missing: &MissingBytes) -> Result<Found, Stuck> {
+pub(crate) fn candidates(
+    case: &Case<'_>,
+    capacity: &[f64],
+    missing: &MissingBytes,
+    tables: &mut Tables<'_>,
+) -> Result<Vec<Found>, Stuck> {
     let first = allocate(case, SUMMED, missing);
     let whole = whole_job(case, Ranking::LargestFreeShare).ok();
     let starts = first.as_ref().ok().cloned().into_iter().chain(whole).chain(packed(case));
-    let mut climb = Climb::new(case, capacity, missing);
+    let mut climb = Climb::new(case, capacity, missing, tables);
     let summits: Vec<Summit> = starts.filter_map(|start| climb.fastest(&start)).collect();
     let mut routed: Vec<(Score, Found)> = Vec::new();
-    for summit in candidates(case, &mut climb, summits, missing) {
+    for summit in summits_of(case, &mut climb, summits, missing) {
         let nodes = &summit.placed.nodes;
         let Some(flows) = paths(case, nodes, capacity) else { continue };
         let hops = |flow: &Routed| flow.path.iter().map(|_| case.wire_bits(&flow.edge)).sum::<f64>();
@@ -41,18 +45,18 @@ pub(crate) fn search(case: &Case<'_>, capacity: &[f64], missing: &MissingBytes) 
         };
         routed.push((score, Found { placed: summit.placed, flows }));
     }
-    match (best(routed), first) {
-        (Some(found), _) => Ok(found),
-        (None, Err(stuck)) => Err(stuck),
-        (None, Ok(placed)) => Err(super::online::no_bandwidth(case, &placed.nodes)),
+    match (routed.is_empty(), first) {
+        (false, _) => Ok(ranked(routed)),
+        (true, Err(stuck)) => Err(stuck),
+        (true, Ok(placed)) => Err(super::online::no_bandwidth(case, &placed.nodes)),
     }
 }
 
 /// The summits made cheaper, and the placement near the inputs made cheaper. A summit that the network
 /// bounds stays a candidate itself: routed in earnest it may be faster than the fixed paths say.
-fn candidates(
+fn summits_of(
     case: &Case<'_>,
-    climb: &mut Climb<'_>,
+    climb: &mut Climb<'_, '_, '_>,
     summits: Vec<Summit>,
     missing: &MissingBytes,
 ) -> Vec<Summit> {
@@ -86,13 +90,25 @@ fn candidates(
     all
 }
 
-/// The cheapest of those that are as fast as the fastest.
-fn best(routed: Vec<(Score, Found)>) -> Option<Found> {
+/// The cheapest of those that are as fast as the fastest come first, then the others.
+fn ranked(mut routed: Vec<(Score, Found)>) -> Vec<Found> {
     let top = routed.iter().map(|(score, _)| score.items_per_s).fold(0.0, f64::max);
-    let equal = routed.into_iter().filter(|(score, _)| score.items_per_s >= top * (1.0 - EQUAL));
-    let order = |x: &(Score, Found), y: &(Score, Found)| -> Ordering {
+    let slower = |score: &Score| score.items_per_s < top * (1.0 - EQUAL);
+    routed.sort_by(|x, y| {
         let cost = x.0.compare_cost(&y.0).then(x.0.compare(&y.0));
-        cost.then_with(|| x.1.placed.nodes.cmp(&y.1.placed.nodes))
-    };
-    equal.min_by(order).map(|(_, found)| found)
+        slower(&x.0).cmp(&slower(&y.0)).then(cost).then_with(|| x.1.placed.nodes.cmp(&y.1.placed.nodes))
+    });
+    routed.into_iter().map(|(_, found)| found).collect()
+}
+
+/// From where a job is to where no single move raises its throughput; none if that is where it is.
+pub(crate) fn onward(
+    case: &Case<'_>,
+    capacity: &[f64],
+    (start, missing): (Placed, &MissingBytes),
+    tables: &mut Tables<'_>,
+) -> Option<Found> {
+    let summit = Climb::new(case, capacity, missing, tables).fastest(&start)?;
+    let flows = paths(case, &summit.placed.nodes, capacity)?;
+    Some(Found { placed: summit.placed, flows })
 }

@@ -7,7 +7,9 @@ use edgeloom_common::ids::TaskName;
 use edgeloom_common::job::{Job, Program, Resources, Source, Task};
 use edgeloom_common::units::{BitRate, Bytes, MilliCores, Work};
 use edgeloom_sched::plan::JobPlan;
-use edgeloom_sched::snapshot::{Change, Duplex, Link, Node, Policy, Profiles, Running, Snapshot, Waiting};
+use edgeloom_sched::snapshot::{
+    Change, Duplex, Link, Node, Policy, Processors, Profiles, Running, Snapshot, Waiting,
+};
 use std::collections::BTreeMap;
 
 /// A ready node that shapes flows.
@@ -87,6 +89,7 @@ pub fn snapshot(nodes: Vec<Node>, links: Vec<Link>, jobs: Vec<Job>) -> Snapshot 
         seed: 1,
         goodput: 1.0,
         link_share: 1.0,
+        processors: Processors::Shared,
         policy: Policy::default(),
         nodes,
         links,

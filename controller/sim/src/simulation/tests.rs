@@ -25,7 +25,15 @@ fn arrivals() -> Vec<Arrival> {
 fn started(arrivals: &[Arrival]) -> Simulation<'_> {
     let crate::what_if::Cluster { nodes, links } = crate::what_if::cluster(CLUSTER).unwrap();
     let policy = Policy { migration_s: 5.0, ..Policy::default() };
-    let setting = Setting { nodes, links, goodput: 1.0, link_share: 1.0, policy, seed: 1 };
+    let setting = Setting {
+        nodes,
+        links,
+        goodput: 1.0,
+        link_share: 1.0,
+        processors: Processors::Shared,
+        policy,
+        seed: 1,
+    };
     let mut simulation = Simulation::new(setting, arrivals, edgeloom_sched::profile("lr").unwrap());
     simulation.arrive();
     simulation.place().unwrap();

@@ -89,7 +89,15 @@ fn run(settings: &Settings, profile: Profile, seed: u64) -> Result<Outcome, SimE
     let (nodes, links) = cluster::cluster(settings, &mut draw);
     let arrivals = workload::arrivals(settings, &mut draw);
     let policy = settings.policy();
-    let setting = Setting { nodes, links, goodput: 1.0, link_share: 1.0, policy, seed };
+    let setting = Setting {
+        nodes,
+        links,
+        goodput: 1.0,
+        link_share: 1.0,
+        processors: settings.processors,
+        policy,
+        seed,
+    };
     let mut simulation = Simulation::new(setting, &arrivals, profile);
     simulation.run()?;
     Ok(simulation.into_outcome())

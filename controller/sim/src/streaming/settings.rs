@@ -1,7 +1,6 @@
 //! What is simulated, and the bounds of it.
 
-use edgeloom_sched::profile;
-use edgeloom_sched::snapshot::Policy;
+use edgeloom_sched::snapshot::{Policy, Processors};
 use serde::Serialize;
 
 use super::{Axis, Sweep};
@@ -25,6 +24,8 @@ pub struct Settings {
     pub arrivals_per_s: f64,
     /// Mean time that a placed job runs.
     pub duration_s: f64,
+    /// The paper's model gives each job a node's whole speed; on a real cluster jobs share it.
+    pub processors: Processors,
     /// Bits of an item as the camera makes it; the first module halves it.
     pub raw_bits: f64,
     /// Part of its max-min throughput that every job keeps.
@@ -62,15 +63,12 @@ impl Default for Settings {
             link_bps: 1e6,
             arrivals_per_s: 0.5,
             duration_s: 60.0,
+            processors: Processors::PerJob,
             raw_bits: 48e6,
             floor: policy.floor,
             migration_s: policy.migration_s,
             horizon_s: None,
-            profiles: PROFILES
-                .into_iter()
-                .filter(|name| profile(name).is_some())
-                .map(str::to_owned)
-                .collect(),
+            profiles: PROFILES.map(str::to_owned).to_vec(),
             sweep: None,
         }
     }

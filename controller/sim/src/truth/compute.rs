@@ -5,6 +5,8 @@
 //! node, round after round, until none changes; where they have not settled in the end, jobs on a node that
 //! gave too much are slowed until it does not.
 
+use edgeloom_sched::snapshot::Processors;
+
 use super::{Ground, Load};
 
 /// Nearly all settle within ten; few levels that creep towards their end are cut short.
@@ -22,6 +24,9 @@ struct Sharer {
 impl Ground {
     /// Items a second of each load, given what source and flows allow.
     pub(super) fn by_compute(&self, loads: &[&Load], by_network: &[f64]) -> Vec<f64> {
+        if self.processors == Processors::PerJob {
+            return self.alone(loads, by_network);
+        }
         let most = self.by_limits(loads, by_network);
         let sharers = self.sharers(loads);
         let mut levels = vec![f64::INFINITY; self.speed.len()];
@@ -40,6 +45,16 @@ impl Ground {
         let items: Vec<f64> =
             loads.iter().zip(&most).map(|(load, most)| pace(load, *most, &levels, None)).collect();
         self.within_speed(loads, &sharers, items)
+    }
+
+    /// Each job as if it had every node to itself.
+    fn alone(&self, loads: &[&Load], by_network: &[f64]) -> Vec<f64> {
+        let slowest = |(load, most): (&&Load, &f64)| {
+            let limited = load.limited.iter().map(|task| task.speed / task.work_s);
+            let nodes = load.work.iter().map(|work| self.speed[work.node] / (work.limited_s + work.free_s));
+            limited.chain(nodes).fold(*most, f64::min)
+        };
+        loads.iter().zip(by_network).map(slowest).collect()
     }
 
     /// Limits hold as they are, but for a node whose limits together exceed it: there each gets its part.

@@ -13,7 +13,7 @@ use edgeloom_common::ids::NodeId;
 use edgeloom_common::job::Job;
 use edgeloom_common::units::Work;
 use edgeloom_sched::plan::JobPlan;
-use edgeloom_sched::snapshot::{Link, Node};
+use edgeloom_sched::snapshot::{Link, Node, Processors};
 use std::collections::BTreeMap;
 
 use network::{Flow, Media};
@@ -28,6 +28,7 @@ pub(crate) struct Ground {
     media: Media,
     /// Payload share of a wire rate.
     goodput: f64,
+    processors: Processors,
 }
 
 /// What one job asks of the cluster as it is placed.
@@ -60,13 +61,13 @@ struct NodeWork {
 
 impl Ground {
     /// Numbers the nodes and the links' capacities.
-    pub(crate) fn new(nodes: &[Node], links: &[Link], goodput: f64) -> Self {
+    pub(crate) fn new(nodes: &[Node], links: &[Link], goodput: f64, processors: Processors) -> Self {
         let numbers: BTreeMap<NodeId, usize> =
             nodes.iter().enumerate().map(|(number, node)| (node.id.clone(), number)).collect();
         let media = Media::new(&numbers, links);
         let core_speed: Vec<f64> = nodes.iter().map(|node| node.core_speed).collect();
         let speed = nodes.iter().map(|node| f64::from(node.cpu.0) / 1000.0 * node.core_speed).collect();
-        Self { nodes: numbers, core_speed, speed, media, goodput }
+        Self { nodes: numbers, core_speed, speed, media, goodput, processors }
     }
 
     /// Reads a plan.

@@ -28,7 +28,7 @@ fn ground() -> Ground {
     let rate = BitRate(10_000_000);
     let (a, b) = ("n1".parse().unwrap(), "n2".parse().unwrap());
     let link = Link { a, b, a_to_b: rate, b_to_a: rate, duplex: Duplex::Half };
-    Ground::new(&[node("n1", 1.0), node("n2", 2.0)], &[link], 1.0)
+    Ground::new(&[node("n1", 1.0), node("n2", 2.0)], &[link], 1.0, Processors::Shared)
 }
 
 fn task(work_ms: u64) -> Task {
@@ -188,7 +188,7 @@ fn crowd(draw: &mut Draw) -> (Ground, Vec<Load>) {
         load
     });
     let loads = loads.collect();
-    (Ground::new(&nodes, &[], 1.0), loads)
+    (Ground::new(&nodes, &[], 1.0, Processors::Shared), loads)
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub use topology::{Cluster, cluster};
 use edgeloom_common::job::{self, Job};
 use edgeloom_common::units::TCP_GOODPUT;
 use edgeloom_common::view::ProblemItem;
-use edgeloom_sched::snapshot::Policy;
+use edgeloom_sched::snapshot::{Policy, Processors};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -115,6 +115,7 @@ pub fn run(scenario: &Scenario, settings: &Settings) -> Result<Answer, SimError>
             links: scenario.cluster.links.clone(),
             goodput: TCP_GOODPUT,
             link_share: LINK_SHARE,
+            processors: Processors::Shared,
             policy: settings.policy(),
             seed: settings.seed_base,
         };

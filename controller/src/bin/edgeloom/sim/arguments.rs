@@ -2,11 +2,12 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use edgeloom_common::units::{BitRate, Bytes};
+use edgeloom_sched::snapshot::Processors;
 use edgeloom_sim::streaming::{Mix, Settings, Sweep};
 use std::path::PathBuf;
 
 /// Options that say something about random clusters only.
-const RANDOM_ONLY: [&str; 7] = ["nodes", "mix", "jobs", "bandwidth", "raw", "seeds", "sweep"];
+const RANDOM_ONLY: [&str; 8] = ["nodes", "mix", "processors", "jobs", "bandwidth", "raw", "seeds", "sweep"];
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Experiment {
@@ -25,6 +26,9 @@ pub(crate) struct Streaming {
     /// Kinds of nodes.
     #[arg(long, value_enum, default_value_t = MixName::Equal)]
     mix: MixName,
+    /// Whether jobs on a node share its processor.
+    #[arg(long, value_enum, default_value_t = ProcessorsName::PerJob)]
+    processors: ProcessorsName,
     /// Jobs that arrive.
     #[arg(long, default_value_t = 50)]
     jobs: usize,
@@ -82,6 +86,14 @@ pub(crate) struct Streaming {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
+enum ProcessorsName {
+    /// Each job has a node's whole speed to itself, as in the paper's model.
+    PerJob,
+    /// As on a real cluster.
+    Shared,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
 enum MixName {
     /// Four kinds in equal parts.
     Equal,
@@ -99,6 +111,10 @@ impl Streaming {
             mix: match self.mix {
                 MixName::Equal => Mix::Equal,
                 MixName::Table1 => Mix::Table1,
+            },
+            processors: match self.processors {
+                ProcessorsName::PerJob => Processors::PerJob,
+                ProcessorsName::Shared => Processors::Shared,
             },
             jobs: self.jobs,
             link_bps: self.bandwidth.as_f64(),

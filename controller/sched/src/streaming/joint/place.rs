@@ -1,0 +1,72 @@
+//! A newcomer's seat: candidates of the placement search, judged over all members.
+
+use super::super::allocation::MissingBytes;
+use super::super::online::{Outcome, no_bandwidth};
+use super::super::params::EQUAL;
+use super::super::search::{Found, candidates};
+use super::super::{Case, Placed, Stuck};
+use super::improve::improve;
+use super::member::{Member, Seat, seat};
+use super::plans::plans;
+use super::room::{Room, worth};
+use crate::ledger::HeldJobs;
+use crate::plan::JobPlan;
+use crate::snapshot::Change;
+use crate::world::World;
+
+/// The newcomer's plan, and those of running jobs that make room for it.
+pub(crate) fn newcomer(
+    case: &Case<'_>,
+    others: &HeldJobs<'_>,
+    missing: &MissingBytes,
+) -> Result<Outcome, Stuck> {
+    let graph = case.graph.clone().unsized_cores();
+    let mut room = Room::of(case.world, others);
+    let before = room.items_per_s(&[]);
+    let ledger = room.ledger(None, &before);
+    let own = Case { graph: &graph, ledger: &ledger, ..*case };
+    let links = room.links_for(None, &before);
+    let found = candidates(&own, &links, missing, &mut room.tables)?;
+    let first = found[0].placed.nodes.clone();
+    let empty = seat(case.world, &graph, first.clone(), Vec::new());
+    let change = Change::Placement;
+    room.members.push(Member { held: None, graph: graph.clone(), change, seat: empty, why: None });
+    let Some(seat) = best(&room, found) else {
+        return Err(no_bandwidth(case, &first));
+    };
+    if let Some(member) = room.members.last_mut() {
+        member.seat = seat;
+    }
+    improve(&mut room);
+    let mut plans = plans(&room);
+    let at = plans.iter().position(|plan| plan.job == case.graph.job.name);
+    let plan = plans.swap_remove(at.expect("a newcomer always has a plan"));
+    plans.sort_by(|x, y| x.job.cmp(&y.job));
+    Ok(Outcome { plan, changed: plans })
+}
+
+/// The candidate that is worth most to all members; the first, which is the cheapest, of equals. The
+/// newcomer is the last member.
+fn best(room: &Room<'_>, found: Vec<Found>) -> Option<Seat> {
+    let newcomer = room.members.len() - 1;
+    let mut best: Option<(f64, Seat)> = None;
+    for Found { placed: Placed { nodes, reasons }, flows } in found {
+        let seat = Seat { reasons, ..seat(room.world, &room.members[newcomer].graph, nodes, flows) };
+        let trial = [(newcomer, seat)];
+        let items = room.items_per_s(&trial);
+        let worth = worth(&items);
+        let [(_, seat)] = trial;
+        let works = room.works(&seat, items[newcomer]);
+        if works && best.as_ref().is_none_or(|(top, _)| worth > top * (1.0 + EQUAL / 10.0)) {
+            best = Some((worth, seat));
+        }
+    }
+    best.map(|(_, seat)| seat)
+}
+
+/// Plans of running jobs that change when none comes.
+pub(crate) fn rebalance(world: &World<'_>, held: &HeldJobs<'_>) -> Vec<JobPlan> {
+    let mut room = Room::of(world, held);
+    improve(&mut room);
+    plans(&room)
+}

@@ -10,12 +10,15 @@ use crate::planner::{Leave, Outcome, PlanError, Planner, reason, waiting};
 use crate::topology::DownLinks;
 use edgeloom_common::ids::JobName;
 use edgeloom_common::view::ProblemItem;
-use edgeloom_sched::plan::Unplaced;
+use edgeloom_sched::plan::{JobPlan, Unplaced};
 use edgeloom_sched::snapshot::Change;
 use std::collections::BTreeMap;
 
 /// How the reason of a job begins whose commit was taken back.
 pub(super) const TAKEN_BACK: &str = "not confirmed by";
+
+/// A running job is moved for another's sake at most this often.
+const UNDISTURBED_MS: u64 = 60_000;
 
 impl Owner {
     /// Decides on waiting jobs again if anything they depend on has changed.
@@ -52,7 +55,28 @@ impl Owner {
     }
 
     pub(super) fn decide(&self, records: &[&JobRecord]) -> Result<Outcome, PlanError> {
-        self.outcome(records, &BTreeMap::new())
+        self.outcome(records, &self.leave())
+    }
+
+    /// What an arrival or a departure may change of what runs: jobs whose profile routes all its flows anew
+    /// may be rerouted, and jobs that have run undisturbed for a while may be moved. Nothing moves while
+    /// another change is on its way.
+    fn leave(&self) -> BTreeMap<JobName, Change> {
+        if !self.model().settled() {
+            return BTreeMap::new();
+        }
+        let change = |record: &JobRecord, plan: &JobPlan| {
+            let since_ms = self.closed_loop.known.get(&record.job.name).and_then(|known| known.running_ms);
+            let steady =
+                since_ms.is_some_and(|since_ms| self.now_ms.saturating_sub(since_ms) >= UNDISTURBED_MS);
+            match plan.profile.as_str() {
+                "otfa" | "tp" => Change::Routes,
+                _ if steady => Change::Placement,
+                _ => Change::Rates,
+            }
+        };
+        let confirmed = self.model().committed().filter(|(record, _)| record.confirmed);
+        confirmed.map(|(record, plan)| (record.job.name.clone(), change(record, plan))).collect()
     }
 
     /// Decides with leave to change what runs; jobs not named may change their rates.

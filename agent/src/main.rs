@@ -9,6 +9,9 @@ use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// EX_USAGE of sysexits.h: the service manager must not try again what cannot work.
 const EXIT_CONFIG: u8 = 64;
@@ -70,14 +73,13 @@ fn main() -> ExitCode {
 
 /// Plain lines for people, JSON for the journal; `EDGELOOM_LOG` filters (`info`, `edgeloom_agent=debug`).
 fn start_logs() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("EDGELOOM_LOG");
-    let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    if std::io::stderr().is_terminal() {
-        logs.init();
-    } else {
-        logs.json().init();
-    }
+    // Targets and levels alone: patterns would cost the agent a regex engine.
+    let asked = std::env::var("EDGELOOM_LOG").ok().and_then(|text| text.parse::<Targets>().ok());
+    let filter = asked.unwrap_or_else(|| Targets::new().with_default(tracing::Level::INFO));
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let terminal = std::io::stderr().is_terminal();
+    let json = (!terminal).then(|| tracing_subscriber::fmt::layer().json().with_writer(std::io::stderr));
+    tracing_subscriber::registry().with(terminal.then_some(lines)).with(json).with(filter).init();
 }
 
 fn run(command: Command) -> anyhow::Result<ExitCode> {

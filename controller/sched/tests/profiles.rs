@@ -2,11 +2,11 @@
 
 mod worlds;
 
-use edgeloom_common::job::Job;
+use edgeloom_common::job::{Attribute, Constraint, Job};
 use edgeloom_common::units::{BitRate, Bytes};
 use edgeloom_common::view::Bound;
 use edgeloom_sched::plan::Decision;
-use edgeloom_sched::snapshot::Snapshot;
+use edgeloom_sched::snapshot::{Change, Snapshot};
 use edgeloom_sched::{check, decide, profile};
 use worlds::{edge, job, link, node, ring, snapshot, source, task, ten_modules};
 
@@ -122,4 +122,42 @@ fn ten_modules_spread_and_the_search_is_never_behind_algorithm_1() {
         assert!(items("edgeloom") >= items("otfs") * 0.995, "{} nodes", size);
         assert!(items("edgeloom") >= items("lr") * 0.995, "{} nodes", size);
     }
+}
+
+/// A runs on the faster node, the only one that B may run on, and there is room for one of them.
+fn taken() -> (Snapshot, Job) {
+    let nodes = vec![node("n1", 1000, 2.0, 1 << 30), node("n2", 1000, 1.0, 1 << 30)];
+    let mut now =
+        snapshot(nodes, vec![link("n1", "n2", 10_000_000)], vec![job("a", vec![("t", task(800, 1, 10))])]);
+    let first = decide(profile("edgeloom").unwrap(), &now).plans.remove(0);
+    assert_eq!(first.placement[&"t".parse().unwrap()].as_str(), "n1");
+    let mut bound = task(800, 1, 10);
+    bound.constraints = vec![Constraint { attribute: Attribute::Name, equal: true, value: "n1".to_owned() }];
+    let a = now.waiting.remove(0).job;
+    now.running = vec![worlds::running(a, first)];
+    (now, job("b", vec![("t", bound)]))
+}
+
+#[test]
+fn a_running_job_makes_room_for_one_that_fits_nowhere_else() {
+    let (mut now, b) = taken();
+    now.waiting = snapshot(Vec::new(), Vec::new(), vec![b]).waiting;
+    let decision = decide(profile("edgeloom").unwrap(), &now);
+    assert_eq!(check(&decision, &now), vec![]);
+    let node = |job: &str| {
+        let plan = decision.plans.iter().find(|plan| plan.job.as_str() == job).unwrap();
+        plan.placement[&"t".parse().unwrap()].to_string()
+    };
+    assert_eq!((node("a"), node("b")), ("n2".to_owned(), "n1".to_owned()));
+    let moved = decision.plans.iter().find(|plan| plan.job.as_str() == "a").unwrap();
+    assert!(moved.reasons[0].contains("tasks moved: b finds room only so"), "{:?}", moved.reasons);
+}
+
+#[test]
+fn a_running_job_that_may_not_move_makes_no_room() {
+    let (mut now, b) = taken();
+    now.running[0].change = Change::Routes;
+    now.waiting = snapshot(Vec::new(), Vec::new(), vec![b]).waiting;
+    let decision = decide(profile("edgeloom").unwrap(), &now);
+    assert!(decision.plans.is_empty() && !decision.unplaced[0].never, "{decision:?}");
 }

@@ -21,6 +21,8 @@ const TRAIN_EVERY: Duration = Duration::from_secs(60);
 const BUSY_PAUSE: Duration = Duration::from_secs(5);
 /// Between trains while a queue stands that should not.
 const DOUBT_PAUSE: Duration = Duration::from_secs(2);
+/// Trains whose median may contradict a declared rate.
+const TRAINS_AGAINST_DECLARED: usize = 3;
 /// Ethernet, IPv4 and UDP headers around a probe, bytes.
 const HEADERS: u64 = 14 + 20 + 8;
 /// When the receiver is asked for the result of a train.
@@ -68,6 +70,10 @@ impl Link {
     /// Notes what a train read. What passed beside it passed too, so the link carries no less; and where a
     /// standing queue had no room left for a train, what passes is all that the link carries.
     pub(super) fn train_read(&mut self, rate: Option<BitRate>) {
+        // Behind our own classes a train reads the least class, not the link.
+        if self.settings.capacity.is_some() && self.traffic.is_busy(self.settings.capacity) {
+            return;
+        }
         let passed = self.traffic.rate();
         let capacity = if rate.is_some() || self.is_in_doubt() { passed.max(rate) } else { None };
         if let Some(capacity) = capacity {
@@ -111,13 +117,20 @@ impl Link {
         }
     }
 
+    /// What was measured. Against a declared rate one train proves nothing: other traffic may have begun
+    /// beside it.
+    fn capacity_told(&self) -> Option<BitRate> {
+        let enough = self.settings.capacity.is_none() || self.track.trains_read() >= TRAINS_AGAINST_DECLARED;
+        self.track.capacity().filter(|_| enough)
+    }
+
     pub(super) fn report(&self) -> LinkReport {
         LinkReport {
             neighbour: self.settings.neighbour.clone(),
             interface: self.settings.interface.clone(),
             address: self.settings.address,
             capacity_declared: self.settings.capacity,
-            capacity_measured: self.track.capacity(),
+            capacity_measured: self.capacity_told(),
             rtt_min_us: self.track.rtt_min_us(),
             rtt_median_us: self.track.rtt_median_us(),
             loss_permille: self.track.loss_permille(),

@@ -110,6 +110,11 @@ impl Track {
         median(&self.capacities)
     }
 
+    /// How many trains the capacity is the median of.
+    pub(super) fn trains_read(&self) -> usize {
+        self.capacities.len()
+    }
+
     pub(super) fn loss_permille(&self) -> u32 {
         let lost = self.lost.iter().filter(|lost| **lost).count();
         let share = (lost * 1000).checked_div(self.lost.len()).unwrap_or(0);

@@ -26,7 +26,8 @@ impl Owner {
         let names = waiting(self.model());
         let holding: Vec<_> =
             self.model().jobs.values().map(|record| (&record.job.name, record.phase)).collect();
-        let seen = format!("{:?}{:?}{holding:?}", self.nodes.schedulable(), self.nodes.links());
+        let leave = self.leave(0);
+        let seen = format!("{:?}{:?}{holding:?}{leave:?}", self.nodes.schedulable(), self.nodes.links());
         if names.is_empty() || seen == self.decided_on {
             return Ok(());
         }
@@ -55,20 +56,26 @@ impl Owner {
     }
 
     pub(super) fn decide(&self, records: &[&JobRecord]) -> Result<Outcome, PlanError> {
-        self.outcome(records, &self.leave())
+        let outcome = self.outcome(records, &self.leave(UNDISTURBED_MS))?;
+        if outcome.unplaced.iter().all(|unplaced| unplaced.never) {
+            return Ok(outcome);
+        }
+        // A job that would wait is reason enough to move one that has only begun.
+        let again = self.outcome(records, &self.leave(0))?;
+        Ok(if again.unplaced.len() < outcome.unplaced.len() { again } else { outcome })
     }
 
     /// What an arrival or a departure may change of what runs: jobs whose profile routes all its flows anew
-    /// may be rerouted, and jobs that have run undisturbed for a while may be moved. Nothing moves while
+    /// may be rerouted, and jobs that have run undisturbed for so long may be moved. Nothing moves while
     /// another change is on its way.
-    fn leave(&self) -> BTreeMap<JobName, Change> {
+    fn leave(&self, undisturbed_ms: u64) -> BTreeMap<JobName, Change> {
         if !self.model().settled() {
             return BTreeMap::new();
         }
         let change = |record: &JobRecord, plan: &JobPlan| {
             let since_ms = self.closed_loop.known.get(&record.job.name).and_then(|known| known.running_ms);
             let steady =
-                since_ms.is_some_and(|since_ms| self.now_ms.saturating_sub(since_ms) >= UNDISTURBED_MS);
+                since_ms.is_some_and(|since_ms| self.now_ms.saturating_sub(since_ms) >= undisturbed_ms);
             match plan.profile.as_str() {
                 "otfa" | "tp" => Change::Routes,
                 _ if steady => Change::Placement,

@@ -9,6 +9,7 @@ use super::improve::improve;
 use super::member::{Member, Seat, seat};
 use super::plans::plans;
 use super::room::{Room, worth};
+use crate::job_graph::JobGraph;
 use crate::ledger::HeldJobs;
 use crate::plan::JobPlan;
 use crate::snapshot::Change;
@@ -26,7 +27,10 @@ pub(crate) fn newcomer(
     let ledger = room.ledger(None, &before);
     let own = Case { graph: &graph, ledger: &ledger, ..*case };
     let links = room.links_for(None, &before);
-    let found = candidates(&own, &links, missing, &mut room.tables)?;
+    let found = match candidates(&own, &links, missing, &mut room.tables) {
+        Ok(found) => found,
+        Err(stuck) => make_room(&mut room, (&graph, missing), &before).ok_or(stuck)?,
+    };
     let first = found[0].placed.nodes.clone();
     let empty = seat(case.world, &graph, first.clone(), Vec::new());
     let change = Change::Placement;
@@ -43,6 +47,40 @@ pub(crate) fn newcomer(
     let plan = plans.swap_remove(at.expect("a newcomer always has a plan"));
     plans.sort_by(|x, y| x.job.cmp(&y.job));
     Ok(Outcome { plan, changed: plans })
+}
+
+/// Seats a running member elsewhere, so that the newcomer fits: the first, in the order of their throughputs,
+/// for whom that is possible. Answers with the newcomer's candidates then.
+fn make_room(
+    room: &mut Room<'_>,
+    (graph, missing): (&JobGraph<'_>, &MissingBytes),
+    items: &[f64],
+) -> Option<Vec<Found>> {
+    let mut order: Vec<usize> = (0..room.members.len()).collect();
+    order.sort_by(|x, y| items[*x].total_cmp(&items[*y]).then(x.cmp(y)));
+    let nothing: &MissingBytes = &|_, _| 0;
+    for other in order {
+        if room.members[other].change < Change::Placement {
+            continue;
+        }
+        let links = room.links_for(Some(other), items);
+        let mut ledger = room.ledger(Some(other), items);
+        let newcomer = Case { world: room.world, graph, ledger: &ledger };
+        let Ok(found) = candidates(&newcomer, &links, missing, &mut room.tables) else { continue };
+        for (vertex, node) in graph.vertices.iter().zip(&found[0].placed.nodes) {
+            ledger.free[*node] -= vertex.need;
+        }
+        let member = &room.members[other];
+        let case = Case { world: room.world, graph: &member.graph, ledger: &ledger };
+        let Ok(moved) = candidates(&case, &links, nothing, &mut room.tables) else { continue };
+        let Some(Found { placed, flows }) = moved.into_iter().next() else { continue };
+        let seat = seat(room.world, &member.graph, placed.nodes, flows);
+        let member = &mut room.members[other];
+        member.seat = Seat { reasons: placed.reasons, ..seat };
+        member.why = Some(format!("{} finds room only so", graph.job.name));
+        return found.into_iter().next().map(|first| vec![first]);
+    }
+    None
 }
 
 /// The candidate that is worth most to all members; the first, which is the cheapest, of equals. The

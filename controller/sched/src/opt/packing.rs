@@ -5,8 +5,11 @@
 //! chapter 8): the lower bounds are feasible, so no first phase is needed. Only pools that could be full
 //! take part. The answer carries the dual price of each pool: what one more unit of it is worth.
 
-/// Smaller than this counts as nothing, relative to the largest weight and capacity.
+/// Smaller than this part of a pool or of a variable's unit counts as nothing.
 const TINY: f64 = 1e-9;
+
+/// Cells below this are no pivots.
+const PIVOT: f64 = 1e-7;
 
 /// One variable.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,32 +53,29 @@ struct Dictionary {
 
 /// Solves; the lower bounds have to fit, and are the answer where they do not.
 pub(crate) fn pack(columns: &[Column], capacity: &[f64]) -> Packed {
-    let mut left = capacity.to_vec();
+    let left = left(columns, capacity);
+    let unit: Vec<f64> = columns.iter().map(|column| most(column, &left)).collect();
     let mut wanted = vec![0.0; capacity.len()];
     for column in columns {
-        for (pool, amount) in &column.uses {
-            left[*pool] -= amount * column.least;
-            wanted[*pool] += amount * (column.most - column.least);
-        }
+        column.uses.iter().for_each(|(pool, amount)| wanted[*pool] += amount * (column.most - column.least));
     }
-    let full: Vec<usize> = (0..capacity.len()).filter(|pool| wanted[*pool] > left[*pool].max(0.0)).collect();
-    // Rows count in parts of their pool, so that bits and processor seconds are of one size.
-    let scale = |pool: usize| capacity[pool].max(f64::MIN_POSITIVE);
+    let full: Vec<usize> = (0..capacity.len()).filter(|pool| wanted[*pool] > left[*pool]).collect();
     let mut row_of = vec![usize::MAX; capacity.len()];
     full.iter().enumerate().for_each(|(row, pool)| row_of[*pool] = row);
+    // Variables count in parts of what each can have, rows in parts of what is left: all cells are of one size.
     let mut dictionary = Dictionary {
         rows: full.iter().map(|pool| Name::Slack(*pool)).collect(),
         columns: (0..columns.len()).map(Name::Variable).collect(),
         cells: vec![0.0; full.len() * columns.len()],
-        value: full.iter().map(|pool| left[*pool].max(0.0) / scale(*pool)).collect(),
-        gain: columns.iter().map(|column| column.weight).collect(),
-        range: columns.iter().map(|column| column.most - column.least).collect(),
+        value: vec![1.0; full.len()],
+        gain: columns.iter().zip(&unit).map(|(column, unit)| column.weight * unit).collect(),
+        range: columns.iter().zip(&unit).map(|(column, unit)| range(column, *unit)).collect(),
         flipped: vec![false; columns.len()],
     };
-    for (at, column) in columns.iter().enumerate() {
+    for (at, (column, unit)) in columns.iter().zip(&unit).enumerate() {
         for (pool, amount) in &column.uses {
-            if row_of[*pool] != usize::MAX {
-                dictionary.cells[row_of[*pool] * columns.len() + at] += amount / scale(*pool);
+            if row_of[*pool] != usize::MAX && *unit > 0.0 {
+                dictionary.cells[row_of[*pool] * columns.len() + at] += amount * unit / left[*pool];
             }
         }
     }
@@ -85,7 +85,55 @@ pub(crate) fn pack(columns: &[Column], capacity: &[f64]) -> Packed {
             break;
         }
     }
-    dictionary.answer(columns, capacity)
+    let above = dictionary.above();
+    let x =
+        columns.iter().zip(unit.iter().zip(above)).map(|(column, (unit, above))| column.least + unit * above);
+    Packed { x: within(x.collect(), columns, capacity), price: dictionary.prices(&left) }
+}
+
+/// What lower bounds leave of the pools.
+fn left(columns: &[Column], capacity: &[f64]) -> Vec<f64> {
+    let mut left = capacity.to_vec();
+    for column in columns {
+        column.uses.iter().for_each(|(pool, amount)| left[*pool] -= amount * column.least);
+    }
+    left.iter_mut().zip(capacity).for_each(|(left, capacity)| {
+        if *left <= capacity * TINY {
+            *left = 0.0;
+        }
+    });
+    left
+}
+
+/// How far a variable could rise above its least if it were alone.
+fn most(column: &Column, left: &[f64]) -> f64 {
+    let pools = column.uses.iter().filter(|(_, amount)| *amount > 0.0);
+    pools.map(|(pool, amount)| left[*pool] / amount).fold((column.most - column.least).max(0.0), f64::min)
+}
+
+/// From the least to the most, in units.
+fn range(column: &Column, unit: f64) -> f64 {
+    if unit > 0.0 { (column.most - column.least) / unit } else { 0.0 }
+}
+
+/// The point, drawn back towards the lower bounds as far as rounding took it beyond a pool.
+fn within(mut x: Vec<f64>, columns: &[Column], capacity: &[f64]) -> Vec<f64> {
+    let mut least = vec![0.0; capacity.len()];
+    let mut above = vec![0.0; capacity.len()];
+    for (column, x) in columns.iter().zip(&mut x) {
+        *x = if x.is_finite() { x.clamp(column.least, column.most.max(column.least)) } else { column.least };
+        for (pool, amount) in &column.uses {
+            least[*pool] += amount * column.least;
+            above[*pool] += amount * (*x - column.least);
+        }
+    }
+    let over = (0..capacity.len())
+        .filter(|pool| above[*pool] > 0.0 && least[*pool] + above[*pool] > capacity[*pool]);
+    let part = over.map(|pool| (capacity[pool] - least[pool]).max(0.0) / above[pool]).fold(1.0, f64::min);
+    for (column, x) in columns.iter().zip(&mut x).filter(|_| part < 1.0) {
+        *x = column.least + (*x - column.least) * part;
+    }
+    x
 }
 
 impl Dictionary {
@@ -102,21 +150,7 @@ impl Dictionary {
         let best = (0..width).filter(|at| self.gain[*at] > TINY);
         let enter = best.max_by(|x, y| self.gain[*x].total_cmp(&self.gain[*y]).then(y.cmp(x)));
         let Some(enter) = enter else { return false };
-        let mut most = self.range(self.columns[enter]);
-        let mut leave = None;
-        for row in 0..self.rows.len() {
-            let cell = self.cells[row * width + enter];
-            let room = if cell > TINY {
-                self.value[row] / cell
-            } else if cell < -TINY {
-                (self.range(self.rows[row]) - self.value[row]) / -cell
-            } else {
-                continue;
-            };
-            if room < most - TINY || (leave.is_none() && room <= most) {
-                (most, leave) = (room.max(0.0), Some((row, cell < 0.0)));
-            }
-        }
+        let (most, leave) = self.ratio(enter);
         if most.is_infinite() {
             self.gain[enter] = 0.0;
             return true;
@@ -131,6 +165,33 @@ impl Dictionary {
             }
         }
         true
+    }
+
+    /// How far the nonbasic variable rises, and the row that stops it, if its own range does not. Of rows that
+    /// stop it together the one with the largest cell leaves (Harris, 1973): small pivots lose digits.
+    fn ratio(&self, enter: usize) -> (f64, Option<(usize, bool)>) {
+        let width = self.columns.len();
+        let room = |row: &usize, slack: f64| {
+            let cell = self.cells[row * width + enter];
+            let room = match cell {
+                cell if cell > PIVOT => (self.value[*row] + slack) / cell,
+                cell if cell < -PIVOT => (self.range(self.rows[*row]) - self.value[*row] + slack) / -cell,
+                _ => f64::INFINITY,
+            };
+            (room.max(0.0), cell)
+        };
+        let range = self.range(self.columns[enter]);
+        let most = (0..self.rows.len()).map(|row| room(&row, TINY).0).fold(f64::INFINITY, f64::min);
+        if range <= most {
+            return (range, None);
+        }
+        let stops = (0..self.rows.len()).filter(|row| room(row, 0.0).0 <= most);
+        let size = |row: &usize| room(row, 0.0).1.abs();
+        let leave = stops.max_by(|x, y| size(x).total_cmp(&size(y)).then(y.cmp(x)));
+        leave.map_or((range, None), |row| {
+            let (most, cell) = room(&row, 0.0);
+            (most, Some((row, cell < 0.0)))
+        })
     }
 
     /// The nonbasic variable goes to its other bound.
@@ -182,30 +243,38 @@ impl Dictionary {
         std::mem::swap(&mut self.rows[row], &mut self.columns[column]);
     }
 
-    fn answer(&self, columns: &[Column], capacity: &[f64]) -> Packed {
-        let mut x: Vec<f64> = columns.iter().map(|column| column.least).collect();
-        let mut price = vec![0.0; capacity.len()];
-        let mut above = vec![0.0; columns.len()];
+    /// The variables' values, in parts of their units.
+    fn above(&self) -> Vec<f64> {
+        let mut above = vec![0.0; self.range.len()];
         for (name, value) in self.rows.iter().zip(&self.value) {
             if let Name::Variable(at) = name {
                 above[*at] = *value;
             }
         }
-        for (at, x) in x.iter_mut().enumerate() {
-            *x += if self.flipped[at] { self.range[at] - above[at] } else { above[at] };
+        for (at, above) in above.iter_mut().enumerate().filter(|(at, _)| self.flipped[*at]) {
+            *above = self.range[at] - *above;
         }
+        above
+    }
+
+    /// Per pool; rows count in parts of what is left of them.
+    fn prices(&self, left: &[f64]) -> Vec<f64> {
+        let mut price = vec![0.0; left.len()];
         for (name, gain) in self.columns.iter().zip(&self.gain) {
             if let Name::Slack(pool) = name {
-                price[*pool] = (-gain).max(0.0) / capacity[*pool].max(f64::MIN_POSITIVE);
+                price[*pool] = (-gain).max(0.0) / left[*pool].max(f64::MIN_POSITIVE);
             }
         }
-        Packed { x, price }
+        price
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use microlp::{ComparisonOp, OptimizationDirection, Problem};
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
 
     fn column(uses: &[(usize, f64)], weight: f64, least: f64, most: f64) -> Column {
         Column { uses: uses.to_vec(), weight, least, most }
@@ -226,5 +295,57 @@ mod tests {
         let packed = pack(&columns, &[8.0, 5.0]);
         assert!((packed.x[0] - 2.0).abs() < 1e-9 && (packed.x[1] - 5.0).abs() < 1e-9, "{packed:?}");
         assert_eq!(packed.price[0], 0.0);
+    }
+
+    /// Columns over five pools, of sizes that differ by six orders of magnitude.
+    fn instance() -> impl Strategy<Value = (Vec<Column>, Vec<f64>)> {
+        let size = || (-2.0..4.0_f64).prop_map(|exponent| 10.0_f64.powf(exponent));
+        let uses = prop::collection::btree_map(0..5_usize, size(), 1..4);
+        let one = (uses, 0.5..1.0_f64, 0.0..1.0_f64, size());
+        let capacity = prop::collection::vec(size(), 5);
+        (prop::collection::vec(one, 1..12), capacity).prop_map(|(columns, capacity)| {
+            let share = 1.0 / columns.len() as f64;
+            let column = |(uses, weight, floor, most): (BTreeMap<usize, f64>, f64, f64, f64)| {
+                let uses: Vec<(usize, f64)> = uses.into_iter().collect();
+                let alone = uses.iter().map(|(pool, amount)| capacity[*pool] * share / amount);
+                let least = alone.fold(most, f64::min) * floor;
+                Column { uses, weight, least, most }
+            };
+            (columns.into_iter().map(column).collect(), capacity.clone())
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn no_pool_is_over_and_no_other_point_is_better((columns, capacity) in instance()) {
+            let packed = pack(&columns, &capacity);
+            let mut problem = Problem::new(OptimizationDirection::Maximize);
+            let mut used = vec![0.0; capacity.len()];
+            let mut rows: Vec<Vec<(microlp::Variable, f64)>> = vec![Vec::new(); capacity.len()];
+            let mut sum = 0.0;
+            for (column, x) in columns.iter().zip(&packed.x) {
+                prop_assert!(*x >= column.least && *x <= column.most, "{} of {:?}", x, column);
+                // The oracle has no scaling of its own: its variables count in parts of what pools allow.
+                let alone = column.uses.iter().map(|(pool, amount)| capacity[*pool] / amount);
+                let range = alone.fold(column.most - column.least, f64::min);
+                let most = (column.most - column.least) / range;
+                let variable = problem.add_var(column.weight * range, (0.0, most));
+                sum += column.weight * (x - column.least);
+                for (pool, amount) in &column.uses {
+                    used[*pool] += amount * x;
+                    rows[*pool].push((variable, amount * range / capacity[*pool]));
+                }
+            }
+            for (pool, row) in rows.iter().enumerate() {
+                let least: f64 = columns.iter().flat_map(|column| column.uses.iter().map(move |(at, amount)| (at, amount * column.least)))
+                    .filter(|(at, _)| **at == pool).map(|(_, least)| least).sum();
+                prop_assert!(used[pool] <= capacity[pool] * (1.0 + 1e-12), "pool {}: {} of {}", pool, used[pool], capacity[pool]);
+                problem.add_constraint(row.as_slice(), ComparisonOp::Le, 1.0 - least / capacity[pool]);
+            }
+            let best = problem.solve().unwrap().into_solution().unwrap().objective();
+            prop_assert!(sum >= best * (1.0 - 1e-6) - 1e-9, "{} of {}", sum, best);
+        }
     }
 }

@@ -58,6 +58,14 @@ impl Goal {
             Self::Cheapest { floor } => new.items_per_s >= floor && new.compare_cost(old) == Ordering::Less,
         }
     }
+
+    /// Placements that do fewer items a second are no better.
+    fn least(self, old: &Score) -> f64 {
+        match self {
+            Self::Fastest => old.items_per_s * (1.0 - 2.0 * LEAST_GAIN),
+            Self::Cheapest { floor } => floor,
+        }
+    }
 }
 
 /// A placement that the search has come to.
@@ -95,7 +103,7 @@ impl<'c, 't, 'g> Climb<'c, 't, 'g> {
 
     /// From a start to where no move raises the throughput; none if two nodes of a flow are not connected.
     pub(crate) fn fastest(&mut self, start: &Placed) -> Option<Summit> {
-        let mut at = Summit { placed: start.clone(), score: self.score(&start.nodes)? };
+        let mut at = Summit { placed: start.clone(), score: self.score(&start.nodes, 0.0)? };
         self.walk(&mut at, Goal::Fastest);
         Some(at)
     }
@@ -119,7 +127,7 @@ impl<'c, 't, 'g> Climb<'c, 't, 'g> {
                     continue;
                 }
                 let better = |score: &Score| goal.better(score, &at.score);
-                let Some(score) = self.score(&new).filter(better) else { continue };
+                let Some(score) = self.score(&new, goal.least(&at.score)).filter(better) else { continue };
                 at.placed.reasons.push(self.reason(at, &new, &score));
                 at.placed.nodes.clone_from(&new);
                 at.score = score;
@@ -170,13 +178,19 @@ impl<'c, 't, 'g> Climb<'c, 't, 'g> {
         })
     }
 
-    /// The quick judgement over fixed paths.
-    pub(crate) fn score(&mut self, nodes: &[usize]) -> Option<Score> {
+    /// The quick judgement over fixed paths; none too where the placement does fewer items a second than the
+    /// least that matters.
+    pub(crate) fn score(&mut self, nodes: &[usize], least: f64) -> Option<Score> {
         let limit = compute_limit(self.case, nodes).items_per_s;
+        if limit < least {
+            return None;
+        }
         self.send(nodes);
-        let (mut network, mut bit_hops) = self.tables.carried(Kind::Shortest, self.capacity, &self.sent)?;
+        let sent = &self.sent;
+        let (mut network, mut bit_hops) =
+            self.tables.carried(Kind::Shortest, self.capacity, (sent, least))?;
         if network * HEADROOM < limit {
-            let wide = self.tables.carried(Kind::Widest, self.capacity, &self.sent)?;
+            let wide = self.tables.carried(Kind::Widest, self.capacity, (sent, least))?;
             if wide.0 > network {
                 (network, bit_hops) = wide;
             }

@@ -53,14 +53,19 @@ impl<'a> Tables<'a> {
     }
 
     /// Items a second that the fixed paths carry over these capacities, and the bits an item summed over
-    /// hops; none where no path leads.
-    pub(super) fn carried(&mut self, kind: Kind, capacity: &[f64], sent: &[Sent]) -> Option<(f64, f64)> {
+    /// hops; none where no path leads. It stops where fewer than the least that matters are left.
+    pub(super) fn carried(
+        &mut self,
+        kind: Kind,
+        capacity: &[f64],
+        (sent, least): (&[Sent], f64),
+    ) -> Option<(f64, f64)> {
         let table = match kind {
             Kind::Shortest => &mut self.shortest,
             Kind::Widest => &mut self.widest,
         };
         self.loaded.drain(..).for_each(|pool| self.loads[pool] = 0.0);
-        let mut bit_hops = 0.0;
+        let (mut carried, mut bit_hops) = (f64::INFINITY, 0.0);
         for sent in sent {
             for pool in table.path(self.graph, &self.widths, (sent.from, sent.to))? {
                 if self.loads[*pool] == 0.0 {
@@ -68,10 +73,13 @@ impl<'a> Tables<'a> {
                 }
                 self.loads[*pool] += sent.bits;
                 bit_hops += sent.bits;
+                carried = carried.min(capacity[*pool] / self.loads[*pool]);
+            }
+            if carried < least {
+                break;
             }
         }
-        let carried = self.loaded.iter().map(|pool| capacity[*pool] / self.loads[*pool]);
-        Some((carried.fold(f64::INFINITY, f64::min), bit_hops))
+        Some((carried, bit_hops))
     }
 
     /// The bits an item summed over hops of the shortest paths.

@@ -64,7 +64,7 @@ fn summits_of(
     let floor = top * (1.0 - EQUAL);
     let start = near(case, floor, missing);
     let near = start.and_then(|placed| {
-        let score = climb.score(&placed.nodes)?;
+        let score = climb.score(&placed.nodes, 0.0)?;
         Some(Summit { placed, score })
     });
     let mut all: Vec<Summit> = Vec::new();

@@ -66,12 +66,19 @@ pub(crate) const IMPROVEMENTS: usize = 2;
 /// Members a round for which others' tasks are tried elsewhere.
 pub(crate) const EVICTIONS: usize = 6;
 
+/// Members a round for which the place is tried that they would take if nobody were in their way; a newcomer
+/// comes on top.
+pub(crate) const CLAIMS: usize = 6;
+
 /// A move has to gain this many times what it costs: what it gains ends with the next arrival that asks
 /// for another.
 pub(crate) const MOVE_MARGIN: f64 = 3.0;
 
 /// Seconds of items that another path of running flows counts as: packets overtake each other.
 pub(crate) const REROUTE_S: f64 = 0.5;
+
+/// The floor that holds whatever the operator allows: a flow at nothing is a dead connection.
+pub(crate) const LEAST_FLOOR: f64 = 0.01;
 
 /// A job gets less than its fair part only where others make at least this part more of what it gives up.
 pub(crate) const FAIR_PREFERENCE: f64 = 0.1;

@@ -1,14 +1,16 @@
-//! A place at its source for a job that ships raw items, from a job that can do without.
+//! Places that one job takes and another gives up: both seats are judged as one change.
 //!
-//! The first tasks of a job shrink its items most, and they belong where the items are made. Where another
-//! job's tasks fill that node, those are tried elsewhere: both seats are judged as one change.
+//! Two kinds of places are asked for. The first tasks of a job shrink its items most, and they belong where the
+//! items are made; and memory on fast nodes belongs to those who gain most by it, not to those who came
+//! first. Where another job's tasks fill such a node, those are tried elsewhere.
 
 use super::super::Case;
 use super::improve::Improve;
-use super::member::Member;
+use super::member::{Member, Seat};
 use crate::filter::{Amount, Fit, holds, refusal};
 use crate::ledger::Ledger;
 use crate::snapshot::Change;
+use std::collections::BTreeSet;
 
 /// First tasks that may be wanted at the source.
 const FIRST_TASKS: usize = 2;
@@ -27,35 +29,63 @@ impl Improve<'_, '_> {
         let away: Vec<usize> =
             first.filter(|vertex| member.seat.nodes[*vertex] != source).filter(allowed).collect();
         for count in (1..=away.len()).rev() {
-            let mut wanted = member_nodes(&self.room.members[job]);
+            let mut wanted = self.room.members[job].seat.nodes.clone();
             away[..count].iter().for_each(|vertex| wanted[*vertex] = source);
-            for other in 0..self.room.members.len() {
-                if other != job {
-                    self.exchange(job, &wanted, (source, other));
-                }
-            }
+            self.give_way(job, &wanted, source);
         }
         !away.is_empty()
     }
 
-    /// The job in the wanted placement, and one other member where it then finds its place.
-    fn exchange(&mut self, job: usize, wanted: &[usize], (node, other): (usize, usize)) {
-        let ledger = self.room.ledger(Some(job), &self.items);
+    /// Tries the place that the job would take if no member were in its way. Where only one node is too
+    /// full for that, those who fill it are tried elsewhere. True if none is in the way.
+    pub(super) fn claim(&mut self, job: usize) -> bool {
+        let member = &self.room.members[job];
+        if member.change < Change::Placement {
+            return false;
+        }
+        let stays = |other: usize, member: &Member<'_>| other != job && member.change < Change::Placement;
+        let open = self.room.ledger_of(stays, &self.items);
+        let start = member.seat.nodes.clone();
+        let Some(seat) = self.walk(&open, job, start.clone()) else { return false };
+        let free = self.room.ledger(Some(job), &self.items).free;
+        let member = &self.room.members[job];
+        let full = |node: &usize| !holds(&free[*node], &need(member, &seat.nodes, *node));
+        let full: BTreeSet<usize> = seat.nodes.iter().copied().filter(full).collect();
+        match (full.len(), full.first()) {
+            (1, Some(node)) => self.give_way(job, &seat.nodes, *node),
+            (0, _) if seat.nodes != start => self.judge(vec![(job, seat)]),
+            _ => {}
+        }
+        full.is_empty()
+    }
+
+    /// The job in the wanted placement, and each other member in turn elsewhere than on the node.
+    fn give_way(&mut self, job: usize, wanted: &[usize], node: usize) {
+        let Some(seat) = self.routed(job, wanted.to_vec()) else { return };
+        let free = self.room.ledger(Some(job), &self.items).free[node];
         let need = need(&self.room.members[job], wanted, node);
-        let Some(leaving) = leaving(&self.room.members[other], &need, (node, ledger.free[node])) else {
-            return;
-        };
-        let mut without = self.room.ledger(Some(other), &self.items);
+        for other in (0..self.room.members.len()).filter(|other| *other != job) {
+            let Some(leaving) = leaving(&self.room.members[other], &need, (node, free)) else { continue };
+            if let Some(moved) = self.without((job, wanted), (other, &leaving)) {
+                self.judge(vec![(job, seat.clone()), (other, moved)]);
+            }
+        }
+    }
+
+    /// Another member's seat when these of its tasks leave for the job in the wanted placement.
+    fn without(
+        &mut self,
+        (job, wanted): (usize, &[usize]),
+        (other, leaving): (usize, &[usize]),
+    ) -> Option<Seat> {
+        let mut ledger = self.room.ledger(Some(other), &self.items);
         let own = &self.room.members[job];
         for (vertex, (from, to)) in own.graph.vertices.iter().zip(own.seat.nodes.iter().zip(wanted)) {
-            without.free[*from] += vertex.need;
-            without.free[*to] -= vertex.need;
+            ledger.free[*from] += vertex.need;
+            ledger.free[*to] -= vertex.need;
         }
-        let Some(start) = self.elsewhere(other, &leaving, &without) else { return };
-        let Some(moved) = self.walk(&without, other, start) else { return };
-        if let Some(seat) = self.routed(job, wanted.to_vec()) {
-            self.judge(vec![(job, seat), (other, moved)]);
-        }
+        let start = self.elsewhere(other, leaving, &ledger)?;
+        self.walk(&ledger, other, start)
     }
 
     /// A start for a member whose tasks leave a node: each to a node where others of it are, or the
@@ -63,7 +93,7 @@ impl Improve<'_, '_> {
     fn elsewhere(&self, job: usize, leaving: &[usize], ledger: &Ledger) -> Option<Vec<usize>> {
         let member = &self.room.members[job];
         let case = Case { world: self.room.world, graph: &member.graph, ledger };
-        let mut nodes = member_nodes(member);
+        let mut nodes = member.seat.nodes.clone();
         let mut free = ledger.free.clone();
         for (index, vertex) in member.graph.vertices.iter().enumerate() {
             if !leaving.contains(&index) {
@@ -84,10 +114,6 @@ impl Improve<'_, '_> {
         }
         Some(nodes)
     }
-}
-
-fn member_nodes(member: &Member<'_>) -> Vec<usize> {
-    member.seat.nodes.clone()
 }
 
 /// What a placement takes of a node.

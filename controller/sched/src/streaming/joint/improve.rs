@@ -5,7 +5,7 @@
 //! times over, since the next arrival may ask for another.
 
 use super::super::allocation::MissingBytes;
-use super::super::params::{EQUAL, EVICTIONS, IMPROVEMENTS, MOVE_MARGIN, REROUTE_S, WORTH_EXPONENT};
+use super::super::params::{CLAIMS, EQUAL, EVICTIONS, IMPROVEMENTS, MOVE_MARGIN, REROUTE_S, WORTH_EXPONENT};
 use super::super::paths::paths;
 use super::super::search::onward;
 use super::super::{Case, Placed};
@@ -46,10 +46,15 @@ impl Improve<'_, '_> {
     fn round(&mut self) -> bool {
         let mut order: Vec<usize> = (0..self.room.members.len()).collect();
         order.sort_by(|x, y| self.items[*x].total_cmp(&self.items[*y]).then(x.cmp(y)));
-        let (mut any, mut evictions) = (false, 0);
+        let (mut any, mut evictions, mut claims) = (false, 0, 0);
         for job in order {
             self.reroute(job);
-            self.reseat(job);
+            let newcomer = self.room.members[job].held.is_none();
+            let free = (claims < CLAIMS || newcomer) && self.claim(job);
+            claims += 1;
+            if !free {
+                self.reseat(job);
+            }
             if evictions < EVICTIONS {
                 evictions += usize::from(self.evict(job));
             }

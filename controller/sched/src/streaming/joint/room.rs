@@ -2,7 +2,7 @@
 
 use super::super::fixed_paths::Tables;
 use super::super::jrba::open;
-use super::super::params::{FAIR_PREFERENCE, LEAST_RATE_BPS, NEWCOMER_PART, WORTH_EXPONENT};
+use super::super::params::{FAIR_PREFERENCE, LEAST_FLOOR, LEAST_RATE_BPS, NEWCOMER_PART, WORTH_EXPONENT};
 use super::member::{Member, Seat};
 use crate::ledger::{Held, HeldJobs, Ledger};
 use crate::opt::max_min::{Consumer, fill};
@@ -40,8 +40,14 @@ impl<'a> Room<'a> {
 
     /// What is left of nodes when all members but one hold what they need.
     pub(super) fn ledger(&self, without: Option<usize>, items: &[f64]) -> Ledger {
+        self.ledger_of(|index, _| Some(index) != without, items)
+    }
+
+    /// What is left of nodes when some members hold what they need.
+    pub(super) fn ledger_of(&self, holds: impl Fn(usize, &Member<'_>) -> bool, items: &[f64]) -> Ledger {
         let mut ledger = self.fixed.clone();
-        for (index, member) in self.members.iter().enumerate().filter(|(index, _)| Some(*index) != without) {
+        for (index, member) in self.members.iter().enumerate().filter(|(index, member)| holds(*index, member))
+        {
             for (vertex, node) in member.graph.vertices.iter().zip(&member.seat.nodes) {
                 ledger.free[*node] -= vertex.need;
                 ledger.busy[*node] += vertex.work_s[*node] * items.get(index).copied().unwrap_or(0.0);
@@ -95,7 +101,7 @@ impl<'a> Room<'a> {
         let capacity = self.capacity(self.members.iter().zip(seats.iter().copied()));
         let consumers: Vec<Consumer> = seats.iter().map(|seat| consumer(seat, &capacity)).collect();
         let fair = fill(&consumers, &capacity);
-        let floor = self.world.policy.floor.clamp(0.0, 1.0);
+        let floor = self.world.policy.floor.clamp(LEAST_FLOOR, 1.0);
         let below = consumers.iter().zip(&fair).map(|(consumer, fair)| Column {
             uses: consumer.uses.clone(),
             weight: 1.0,

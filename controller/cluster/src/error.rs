@@ -1,10 +1,11 @@
 //! Why the cluster refuses.
 
-use crate::journal::JournalError;
+use crate::journal::{JournalError, Loss};
 use crate::registry::{ClientError, RegistryError};
 use crate::store::StoreError;
 use edgeloom_common::ids::{JobName, NodeId};
 use edgeloom_common::view::ProblemItem;
+use edgeloom_disk::LockError;
 use std::path::PathBuf;
 
 /// Why the cluster does not start.
@@ -13,8 +14,21 @@ pub enum StartError {
     /// The state directory cannot be made.
     #[error("state directory {path}: {source}")]
     Directory { path: PathBuf, source: std::io::Error },
+    /// The files that a repair or an import writes have to be the daemon's.
+    #[error(
+        "{path} belongs to user {owner}; run this as that user: sudo -u '#{owner}' edgeloom-controller …"
+    )]
+    Owner { path: PathBuf, owner: u32 },
+    #[error(transparent)]
+    Lock(#[from] LockError),
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// Acknowledged changes are gone: nobody but the operator may go on without them.
+    #[error(
+        "{0}. Nothing was changed. `edgeloom-controller repair --dry-run` tells what is left; without --dry-run it \
+         goes on with that and keeps the files as they are aside; `edgeloom-controller import` goes back to an export"
+    )]
+    Lost(Box<Loss>),
     /// The journal holds a sound record that says nothing this version knows.
     #[error("journal record {sequence} does not read: {source}; use the version that wrote it")]
     Record { sequence: u64, source: serde_json::Error },

@@ -5,13 +5,15 @@
 //! node goes out in steps that never loop a packet nor overbook a link.
 //!
 //! Pure: `model documents barrier booking topology missing pulls addresses strategy capacity throughput
-//! replan events moves holding`. Acting: `journal store outbox registry`. One owner holds it together.
+//! replan events moves holding rebuild salvage`. Acting: `journal store directory transfer outbox registry`.
+//! One owner holds it together.
 
 mod addresses;
 mod barrier;
 mod booking;
 mod capacity;
 mod cluster;
+mod directory;
 mod documents;
 mod error;
 mod events;
@@ -27,8 +29,10 @@ mod owner;
 mod planner;
 mod profiler;
 mod pulls;
+mod rebuild;
 mod registry;
 mod replan;
+mod salvage;
 mod state;
 mod store;
 mod strategy;
@@ -36,15 +40,19 @@ mod strategy;
 mod tests;
 mod throughput;
 mod topology;
+mod transfer;
 mod views;
 
 pub use cluster::{Cluster, Settings};
+pub use directory::{Extent, repair};
 pub use error::{StartError, StopError, SubmitError};
-pub use journal::JournalError;
+pub use journal::{JournalError, Loss};
 pub use nodes::NodeMessage;
 pub use outbox::Publish;
 pub use profiler::{Run, SurveyRequest, Trial, Verdict};
 #[cfg(any(test, feature = "fakes"))]
 pub use registry::fake;
 pub use registry::{ClientError, RegistryError};
+pub use salvage::Outcome;
 pub use store::StoreError;
+pub use transfer::{Existing, TransferError, export, import};

@@ -176,7 +176,42 @@ pub(crate) enum Event {
     },
 }
 
+impl Event {
+    /// Whether a journaled event stands for all before it; told by its first bytes, since it is large.
+    pub(crate) fn is_snapshot(payload: &[u8]) -> bool {
+        payload.starts_with(b"{\"Snapshot\":")
+    }
+
+    /// Jobs that it is about without bringing them.
+    pub(crate) fn named(&self) -> Vec<JobName> {
+        match self {
+            Self::Committed { commits } => commits.iter().map(|commit| commit.plan.job.clone()).collect(),
+            Self::Confirmed { jobs } => jobs.clone(),
+            Self::Returned { job, .. }
+            | Self::Restored { job }
+            | Self::Delayed { job, .. }
+            | Self::Stopping { job } => vec![job.clone()],
+            _ => Vec::new(),
+        }
+    }
+}
+
 impl Model {
+    /// What a new cluster begins with.
+    pub(crate) fn first() -> Self {
+        Self { epoch: 1, ..Self::default() }
+    }
+
+    /// Puts a new epoch on every published document: nodes take it whatever they hold of an earlier one.
+    pub(crate) fn raise_epoch(&mut self) {
+        let published = self.published.values().map(|document| document.epoch);
+        self.epoch = published.chain([self.epoch]).max().unwrap_or(0) + 1;
+        for document in self.published.values_mut() {
+            self.generation += 1;
+            (document.epoch, document.generation) = (self.epoch, self.generation);
+        }
+    }
+
     /// The state after `event`. An event about a job that is not there changes nothing.
     pub(crate) fn apply(&mut self, event: Event) {
         match event {

@@ -1,9 +1,12 @@
 //! The durable state: every event goes to the journal first, then into the model.
 
+use crate::directory::{Directory, snapshot};
 use crate::error::StartError;
 use crate::journal::{Journal, JournalError};
 use crate::model::{Event, Model};
-use crate::store::{Store, Writer};
+use crate::rebuild::{Rebuilt, rebuild};
+use crate::store::Writer;
+use edgeloom_disk::Lock;
 use std::path::Path;
 
 /// A journal longer than this is compacted, if that at least halves it.
@@ -21,34 +24,30 @@ pub(crate) struct State {
     stored: u64,
     /// The journal is compacted when it is longer, in bytes.
     compact_at: u64,
+    /// Nobody else works on the directory.
+    _lock: Lock,
 }
 
 impl State {
-    /// Opens what is in `directory`, or begins with epoch 1.
+    /// Opens what is in `directory`, or begins with epoch 1. Refuses where acknowledged changes are lost.
     pub(crate) fn open(directory: &Path) -> Result<Self, StartError> {
-        std::fs::create_dir_all(directory)
-            .map_err(|source| StartError::Directory { path: directory.to_owned(), source })?;
-        let (journal, replay) = Journal::open(&directory.join("journal"))?;
-        if let Some(damage) = &replay.damage {
-            tracing::error!(?damage, "the journal's end was damaged and is cut off; a copy lies beside it");
-        }
-        let store = Store::open(&directory.join("store"))?;
-        let mut stored = journal.sequence();
-        let model = match store.load(stored).filter(|_| stored > 0) {
-            Some(model) => model,
+        let Directory { lock, disk, found, store, stored } = Directory::open(directory)?;
+        let written = stored.as_ref().map_or(0, |(sequence, _)| *sequence);
+        let Rebuilt { model, from } = rebuild(&found, stored)?;
+        let journal = match from {
+            Some(from) => Journal::open(Box::new(disk), &found, from)?,
             None => {
-                stored = 0;
-                let mut model = Model { epoch: 1, ..Model::default() };
-                for record in &replay.records {
-                    let event: Event = serde_json::from_slice(&record.payload)
-                        .map_err(|source| StartError::Record { sequence: record.sequence, source })?;
-                    model.apply(event);
-                }
-                model
+                tracing::error!(
+                    sequence = written,
+                    "both copies of the journal are damaged in the same place; the store stands in, nothing is lost"
+                );
+                Journal::begin_anew(Box::new(disk), &found, found.beyond(), &snapshot(&model))?
             }
         };
+        drop(found);
+        let store = Writer::start(store)?;
         let mut state =
-            Self { model, journal, store: Writer::start(store)?, stored, compact_at: COMPACT_BYTES };
+            Self { model, journal, store, stored: written, compact_at: COMPACT_BYTES, _lock: lock };
         state.write_store();
         Ok(state)
     }
@@ -69,9 +68,7 @@ impl State {
     /// Puts one snapshot in the place of all records. The event that led here is kept already, so a failure
     /// is no reason to refuse it; the next try comes when the journal has doubled.
     fn compact(&mut self) {
-        let snapshot = Event::Snapshot(Box::new(self.model.clone()));
-        let payload = serde_json::to_vec(&snapshot).expect("an event is plain data with text keys");
-        match self.journal.compact(&payload) {
+        match self.journal.compact(&snapshot(&self.model)) {
             Ok(_) => self.write_store(),
             Err(error) => tracing::warn!(%error, "the journal is not compacted"),
         }

@@ -1,8 +1,8 @@
 //! The materialised state in sled: what the journal adds up to, so that a start need not replay all of it.
 //!
-//! The journal is the truth. The store says which journal sequence it stands for; if that differs, or sled
-//! does not open or panics on what it finds, the store is thrown away and written anew. Nothing else in
-//! this package names sled.
+//! The journal is the truth. The store says which journal sequence it stands for, under a checksum of its
+//! own; if sled does not open, panics on what it finds or does not come to an end, the store is thrown away
+//! and written anew. It may be deleted at any time. Nothing else in this package names sled.
 
 use crate::model::Model;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,8 +11,10 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 const CACHE_BYTES: u64 = 4 * 1024 * 1024;
+/// The key of `sequence u64 | crc32 u32 | state`, big-endian; the checksum covers sequence and state.
 const STATE: &[u8] = b"state";
-const SEQUENCE: &[u8] = b"sequence";
+/// How long sled may take to open: on some damaged files it does not come to an end.
+const OPEN_WAIT: Duration = Duration::from_secs(20);
 /// How long an end waits for what is being written.
 const END_WAIT: Duration = Duration::from_secs(2);
 
@@ -59,24 +61,16 @@ impl Store {
         }
     }
 
-    /// The state, if it stands for exactly this journal sequence.
-    pub(crate) fn load(&self, sequence: u64) -> Option<Model> {
-        let read = || -> Option<Model> {
-            let found = self.db.get(SEQUENCE).ok()??;
-            if found.as_ref() != sequence.to_be_bytes() {
-                return None;
-            }
-            serde_json::from_slice(&self.db.get(STATE).ok()??).ok()
-        };
+    /// The state and the journal sequence that it stands for.
+    pub(crate) fn load(&self) -> Option<(u64, Model)> {
+        let read = || unpack(&self.db.get(STATE).ok()??);
         catch_unwind(AssertUnwindSafe(read)).unwrap_or_default()
     }
 
-    /// Writes the state as of `sequence`, both or neither.
+    /// Writes the state as of `sequence`.
     pub(crate) fn save(&self, sequence: u64, model: &Model) -> Result<(), StoreError> {
-        let mut batch = sled::Batch::default();
-        batch.insert(STATE, serde_json::to_vec(model)?);
-        batch.insert(SEQUENCE, &sequence.to_be_bytes()[..]);
-        let write = || self.db.apply_batch(batch).and_then(|()| self.db.flush());
+        let packed = pack(sequence, &serde_json::to_vec(model)?);
+        let write = || self.db.insert(STATE, packed).and_then(|_| self.db.flush());
         match catch_unwind(AssertUnwindSafe(write)) {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(source)) => Err(StoreError::Sled { path: self.path.clone(), source }),
@@ -127,12 +121,43 @@ impl Drop for Writer {
     }
 }
 
+fn pack(sequence: u64, state: &[u8]) -> Vec<u8> {
+    let mut packed = sequence.to_be_bytes().to_vec();
+    packed.extend(checksum(sequence, state).to_be_bytes());
+    packed.extend(state);
+    packed
+}
+
+fn unpack(packed: &[u8]) -> Option<(u64, Model)> {
+    let (sequence, rest) = packed.split_first_chunk()?;
+    let (crc, state) = rest.split_first_chunk()?;
+    let sequence = u64::from_be_bytes(*sequence);
+    let sound = checksum(sequence, state) == u32::from_be_bytes(*crc);
+    Some((sequence, sound.then(|| serde_json::from_slice(state).ok())??))
+}
+
+fn checksum(sequence: u64, state: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&sequence.to_be_bytes());
+    hasher.update(state);
+    hasher.finalize()
+}
+
+/// On a thread of its own, which is left behind if it does not come back.
 fn open(path: &Path) -> Result<sled::Db, StoreError> {
-    let config = || sled::Config::new().path(path).cache_capacity(CACHE_BYTES).flush_every_ms(None).open();
-    match catch_unwind(AssertUnwindSafe(config)) {
-        Ok(Ok(db)) => Ok(db),
-        Ok(Err(source)) => Err(StoreError::Sled { path: path.to_owned(), source }),
-        Err(_) => Err(StoreError::Damaged { path: path.to_owned() }),
+    let (answer, answered) = sync_channel(1);
+    let place = path.to_owned();
+    let open = move || {
+        let config =
+            || sled::Config::new().path(place).cache_capacity(CACHE_BYTES).flush_every_ms(None).open();
+        // Whoever waited may have given up.
+        let _ = answer.send(catch_unwind(AssertUnwindSafe(config)));
+    };
+    std::thread::Builder::new().name("store".to_owned()).spawn(open).map_err(StoreError::Thread)?;
+    match answered.recv_timeout(OPEN_WAIT) {
+        Ok(Ok(Ok(db))) => Ok(db),
+        Ok(Ok(Err(source))) => Err(StoreError::Sled { path: path.to_owned(), source }),
+        Ok(Err(_)) | Err(_) => Err(StoreError::Damaged { path: path.to_owned() }),
     }
 }
 
@@ -141,13 +166,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_of_another_sequence_is_not_believed() {
+    fn a_state_is_kept_with_the_sequence_that_it_stands_for() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("store")).unwrap();
+        assert_eq!(store.load(), None);
         let model = Model { epoch: 7, ..Model::default() };
         store.save(3, &model).unwrap();
-        assert_eq!(store.load(3), Some(model));
-        assert_eq!(store.load(4), None);
+        assert_eq!(store.load(), Some((3, model)));
+    }
+
+    #[test]
+    fn a_state_with_a_flipped_bit_is_not_believed() {
+        let packed = pack(3, &serde_json::to_vec(&Model { epoch: 7, ..Model::default() }).unwrap());
+        assert!(unpack(&packed).is_some());
+        for bit in 0..packed.len() * 8 {
+            let mut flipped = packed.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(unpack(&flipped), None, "bit {bit}");
+        }
+        assert!((0..packed.len()).all(|length| unpack(&packed[..length]).is_none()));
     }
 
     #[test]
@@ -160,6 +197,6 @@ mod tests {
                 std::fs::write(entry.path(), [0xA5; 777]).unwrap();
             }
         }
-        assert_eq!(Store::open(&path).unwrap().load(3), None);
+        assert_eq!(Store::open(&path).unwrap().load(), None);
     }
 }

@@ -2,6 +2,7 @@
 
 mod barrier;
 mod cluster;
+mod durability;
 mod explain;
 mod handle;
 mod loss;

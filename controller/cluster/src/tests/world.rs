@@ -15,6 +15,7 @@ use edgeloom_common::report::{
 use edgeloom_common::units::{BitRate, Bytes, MilliCores};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
+use std::path::Path;
 use tokio::sync::mpsc;
 
 pub(super) const NODES: [&str; 3] = ["n1", "n2", "n3"];
@@ -72,9 +73,16 @@ impl World {
 
     /// A controller that starts again on the same directory; nodes keep what they hold.
     pub(super) fn restart(self) -> Self {
-        let Self { owner: old, dir, held, dead, pulling, lingering, .. } = self;
+        self.restart_after(|_| {})
+    }
+
+    /// The same, with something done to the directory in between.
+    pub(super) fn restart_after(self, change: impl FnOnce(&Path)) -> Self {
+        let Self { owner: mut old, dir, held, dead, pulling, lingering, .. } = self;
         let now_ms = old.now_ms;
+        old.state.write_store();
         drop(old);
+        change(dir.path());
         let (owner, published) = owner(&dir, now_ms);
         Self { owner, published, dir, held, arrivals: Vec::new(), dead, pulling, lingering }
     }
@@ -144,6 +152,10 @@ impl World {
             }
         }
         panic!("documents go out without end");
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.dir.path()
     }
 
     /// How much is journaled.

@@ -7,3 +7,4 @@ pub mod api;
 pub mod app;
 pub mod config;
 pub mod logs;
+pub mod upkeep;

@@ -1,12 +1,16 @@
-//! `edgeloom-controller`: reads its configuration and runs until SIGTERM or SIGINT.
+//! `edgeloom-controller`: reads its configuration and runs until SIGTERM or SIGINT, or looks after the state
+//! of a controller that does not run.
 //!
-//! Exit codes: 0 asked to stop, 1 failed, 64 (`EX_USAGE` of sysexits) the configuration is refused.
+//! Exit codes: 0 asked to stop, 1 failed, 64 (`EX_USAGE` of sysexits) the configuration is refused, 65
+//! (`EX_DATAERR`) acknowledged changes are lost and the operator has to say how to go on.
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
-use edgeloom_controller::app;
+use edgeloom_cluster::{Existing, Extent, Outcome, StartError};
+use edgeloom_controller::app::{self, AppError};
 use edgeloom_controller::config::Config;
-use std::io::IsTerminal;
+use edgeloom_controller::upkeep;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
@@ -15,6 +19,9 @@ use tracing_subscriber::EnvFilter;
 
 /// The configuration is refused: starting again will not help.
 const EXIT_USAGE: u8 = 64;
+/// The state is damaged: starting again will not help either.
+const EXIT_DATA: u8 = 65;
+const CONFIG: &str = "/etc/edgeloom/controller.toml";
 
 #[derive(Parser)]
 #[command(version, about = "The Edgeloom controller")]
@@ -28,14 +35,51 @@ enum Command {
     /// Run the controller.
     Run {
         /// The configuration file.
-        #[arg(long, default_value = "/etc/edgeloom/controller.toml")]
+        #[arg(long, default_value = CONFIG)]
         config: PathBuf,
+    },
+    /// Go on with what is left of a state that does not start; damaged files are kept aside.
+    Repair {
+        #[arg(long, default_value = CONFIG)]
+        config: PathBuf,
+        /// Only tell what is left and what is lost.
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Write the state as one document; the controller may run.
+    Export {
+        #[arg(long, default_value = CONFIG)]
+        config: PathBuf,
+        /// Where to; `-` is standard output.
+        file: PathBuf,
+    },
+    /// Put an exported state in place; nodes follow it whatever they were told since.
+    Import {
+        #[arg(long, default_value = CONFIG)]
+        config: PathBuf,
+        /// Also where a state is already, which is kept aside.
+        #[arg(long)]
+        replace: bool,
+        /// The export; `-` is standard input.
+        file: PathBuf,
     },
 }
 
+impl Command {
+    fn config(&self) -> &Path {
+        match self {
+            Self::Run { config }
+            | Self::Repair { config, .. }
+            | Self::Export { config, .. }
+            | Self::Import { config, .. } => config,
+        }
+    }
+}
+
 fn main() -> ExitCode {
-    let Command::Run { config: path } = Arguments::parse().command;
-    let config = match Config::read(&path) {
+    let command = Arguments::parse().command;
+    let path = command.config();
+    let config = match Config::read(path) {
         Ok(config) => config,
         Err(error) => {
             for line in error.to_string().lines() {
@@ -45,13 +89,34 @@ fn main() -> ExitCode {
         }
     };
     log();
-    match run(config, &path) {
+    match carry_out(&command, config) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error:#}");
-            ExitCode::FAILURE
+            let lost = matches!(error.downcast_ref(), Some(AppError::Cluster(StartError::Lost(_))));
+            if lost { ExitCode::from(EXIT_DATA) } else { ExitCode::FAILURE }
         }
     }
+}
+
+fn carry_out(command: &Command, config: Config) -> anyhow::Result<()> {
+    match command {
+        Command::Run { config: path } => return run(config, path),
+        Command::Repair { dry_run, .. } => {
+            let extent = if *dry_run { Extent::Look } else { Extent::Replace };
+            tell(&upkeep::repair(&config, extent)?)?;
+        }
+        Command::Export { file, .. } => upkeep::export(&config, file)?,
+        Command::Import { replace, file, .. } => {
+            let existing = if *replace { Existing::Replace } else { Existing::Refuse };
+            tell(&upkeep::import(&config, file, existing)?)?;
+        }
+    }
+    Ok(())
+}
+
+fn tell(outcome: &Outcome) -> anyhow::Result<()> {
+    writeln!(std::io::stdout(), "{outcome}").context("cannot print")
 }
 
 /// Plain on a terminal, JSON for a service; `EDGELOOM_LOG` filters, as in `edgeloom_bus=debug`.

@@ -62,7 +62,7 @@ struct Daemon {
     authority: Authority,
     // Open for as long as the daemon writes into it.
     _log: BufReader<ChildStderr>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Daemon {
@@ -89,7 +89,7 @@ impl Daemon {
                 break (format!("http://{http}"), mqtt.parse().unwrap());
             }
         };
-        Self { child, server, mqtt, authority, _log: log, _folder: folder }
+        Self { child, server, mqtt, authority, _log: log, folder }
     }
 
     /// A client as the agent of `node` is.
@@ -231,4 +231,62 @@ fn agents_see_the_controllers_presence_and_the_controller_sees_theirs() {
     let none = daemon.edgeloom(&["events", "--job", "ghost", "-o", "json"], "");
     let none: serde_json::Value = serde_json::from_slice(&none.stdout).unwrap();
     assert_eq!(none["events"], serde_json::json!([]));
+}
+
+/// Tells the controller of node n1 and waits until it is known, so that the state is not empty.
+fn introduce_a_node(daemon: &Daemon) {
+    let (client, mut connection) = daemon.agent("n1");
+    let born = br#"{"schema":1,"online":true,"session":1}"#;
+    client.publish("edgeloom/v1/n1/status", QoS::AtLeastOnce, true, born.to_vec()).unwrap();
+    connection.iter().find(|event| matches!(event, Ok(Event::Incoming(Packet::PubAck(_))))).unwrap().unwrap();
+    let known = || {
+        let nodes = daemon.edgeloom(&["nodes", "-o", "json"], "");
+        let nodes: serde_json::Value = serde_json::from_slice(&nodes.stdout).unwrap();
+        nodes["nodes"][0]["name"] == "n1"
+    };
+    while !known() {}
+}
+
+#[test]
+fn a_damaged_state_is_refused_with_65_then_repaired_and_replaced_by_an_export() {
+    let mut daemon = Daemon::start();
+    introduce_a_node(&daemon);
+    let folder = daemon.folder.path().to_owned();
+    let (config, document) = (folder.join("controller.toml"), folder.join("state.export"));
+    let upkeep = |arguments: &[&str]| {
+        let (verb, rest) = arguments.split_first().unwrap();
+        Command::new(DAEMON).arg(verb).arg("--config").arg(&config).args(rest).output().unwrap()
+    };
+    let document = document.to_str().unwrap();
+    let exported = upkeep(&["export", document]);
+    assert_eq!(exported.status.code(), Some(0), "{}", errors(&exported));
+    let second = upkeep(&["repair"]);
+    assert!(errors(&second).contains("systemctl stop edgeloom-controller"), "{}", errors(&second));
+    daemon.child.kill().unwrap();
+    daemon.child.wait().unwrap();
+
+    std::fs::remove_dir_all(folder.join("state/store")).unwrap();
+    for name in ["journal", "journal.copy"] {
+        let file = folder.join("state").join(name);
+        let mut content = std::fs::read(&file).unwrap();
+        content[20] ^= 1;
+        std::fs::write(&file, content).unwrap();
+    }
+    let refused = upkeep(&["run"]);
+    assert_eq!(refused.status.code(), Some(65), "{}", errors(&refused));
+    for part in ["record 1", "bytes 0 to", "repair --dry-run", "Nothing was changed"] {
+        assert!(errors(&refused).contains(part), "{part} in {}", errors(&refused));
+    }
+    let repaired = upkeep(&["repair"]);
+    assert_eq!(repaired.status.code(), Some(0), "{}", errors(&repaired));
+    let said = |output: &Output| String::from_utf8(output.stdout.clone()).unwrap();
+    assert!(said(&repaired).contains("record 1"), "{}", said(&repaired));
+    assert!(said(&upkeep(&["repair"])).contains("nothing is lost"));
+
+    let occupied = upkeep(&["import", document]);
+    assert_eq!(occupied.status.code(), Some(1));
+    assert!(errors(&occupied).contains("--replace"), "{}", errors(&occupied));
+    let imported = upkeep(&["import", "--replace", document]);
+    assert_eq!(imported.status.code(), Some(0), "{}", errors(&imported));
+    assert!(said(&imported).contains("epoch 3"), "{}", said(&imported));
 }

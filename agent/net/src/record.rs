@@ -1,7 +1,9 @@
 //! The values of sysctls before we first changed them, kept in one file in the state directory so that
-//! a purge can put them back, whichever agent run changed them.
+//! a purge can put them back, whichever agent run changed them. The file carries its checksum; a damaged one
+//! is moved aside and begun anew, since nothing but a purge needs it.
 
 use crate::error::NetError;
+use edgeloom_disk::{Unsealed, seal, unseal};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
@@ -30,6 +32,13 @@ impl Record {
         let document = match read(&path) {
             Ok(document) => document,
             Err(error) if error.kind() == ErrorKind::NotFound => Document::default(),
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                let aside = path.with_extension("json.damaged");
+                std::fs::rename(&path, &aside)
+                    .map_err(|source| NetError::Record { path: path.clone(), source })?;
+                tracing::error!(%error, aside = %aside.display(), "the sysctls as they were before the agent are not known any more; a purge leaves them as they are now");
+                Document::default()
+            }
             Err(source) => return Err(NetError::Record { path, source }),
         };
         Ok(Self { path, document })
@@ -55,12 +64,14 @@ impl Record {
     /// Forgets everything.
     pub(crate) fn remove(&mut self) -> Result<(), NetError> {
         self.document.sysctls.clear();
-        match std::fs::remove_file(&self.path) {
-            Err(source) if source.kind() != ErrorKind::NotFound => {
-                Err(NetError::Record { path: self.path.clone(), source })
+        for path in [self.path.with_extension("json.damaged"), self.path.clone()] {
+            if let Err(source) = std::fs::remove_file(&path)
+                && source.kind() != ErrorKind::NotFound
+            {
+                return Err(NetError::Record { path, source });
             }
-            _ => Ok(()),
         }
+        Ok(())
     }
 
     /// Written beside, synced and renamed, so that a crash leaves the old record or the new one.
@@ -69,7 +80,7 @@ impl Record {
         std::fs::create_dir_all(folder)?;
         let beside = self.path.with_extension("json.new");
         let mut file = std::fs::File::create(&beside)?;
-        file.write_all(&serde_json::to_vec_pretty(&self.document)?)?;
+        file.write_all(&seal(&serde_json::to_vec_pretty(&self.document)?))?;
         file.sync_all()?;
         std::fs::rename(&beside, &self.path)?;
         std::fs::File::open(folder)?.sync_all()
@@ -81,7 +92,16 @@ fn read(path: &Path) -> std::io::Result<Document> {
     if size > SIZE_MAX {
         return Err(std::io::Error::new(ErrorKind::InvalidData, format!("{size} bytes, at most {SIZE_MAX}")));
     }
-    let document: Document = serde_json::from_slice(&std::fs::read(path)?)?;
+    let bytes = std::fs::read(path)?;
+    let text = match unseal(&bytes) {
+        // A version before this one wrote no checksum.
+        Unsealed::Sound(text) | Unsealed::Bare(text) => text,
+        Unsealed::Damaged { .. } => {
+            return Err(std::io::Error::new(ErrorKind::InvalidData, "changed since it was written"));
+        }
+    };
+    let document: Document =
+        serde_json::from_slice(text).map_err(|error| std::io::Error::new(ErrorKind::InvalidData, error))?;
     // The keys become paths below /proc/sys when they are restored.
     let escapes = |key: &String| !key.starts_with("net/ipv4/") || key.split('/').any(|part| part == "..");
     match document.sysctls.keys().find(|key| escapes(key)) {
@@ -89,5 +109,28 @@ fn read(path: &Path) -> std::io::Result<Document> {
             Err(std::io::Error::new(ErrorKind::InvalidData, format!("{key:?} is no network sysctl")))
         }
         None => Ok(document),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flipped_bit_is_never_put_back_into_the_kernel() {
+        let folder = std::env::temp_dir().join(format!("edgeloom-record-{}", std::process::id()));
+        let mut record = Record::open(&folder).unwrap();
+        record.keep([("net/ipv4/ip_forward".to_owned(), "0".to_owned())]).unwrap();
+        let path = folder.join("sysctl.json");
+        let whole = std::fs::read(&path).unwrap();
+        for bit in 0..whole.len() * 8 {
+            let mut flipped = whole.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            std::fs::write(&path, flipped).unwrap();
+            assert!(Record::open(&folder).unwrap().sysctls().is_empty(), "bit {bit}");
+        }
+        std::fs::write(&path, whole).unwrap();
+        assert_eq!(Record::open(&folder).unwrap().sysctls()["net/ipv4/ip_forward"], "0");
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -12,6 +12,7 @@ pub use track::Tracker;
 
 use crate::machine::{Machine, MachineError};
 use edgeloom_common::work::{ITERATIONS_PER_SECOND, spin};
+use edgeloom_disk::{Unsealed, seal, unseal};
 use nix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
@@ -99,14 +100,18 @@ pub fn forget(state_dir: &Path) -> Result<(), SpeedError> {
     Ok(())
 }
 
+/// A file whose checksum does not fit is no file: one flipped bit may make a core ten times as fast.
 fn read(file: &Path) -> Option<Kept> {
-    serde_json::from_slice(&std::fs::read(file).ok()?).ok()
+    match unseal(&std::fs::read(file).ok()?) {
+        Unsealed::Sound(text) => serde_json::from_slice(text).ok(),
+        Unsealed::Bare(_) | Unsealed::Damaged { .. } => None,
+    }
 }
 
 /// Written beside and renamed, so that a cut leaves the old file or none.
 fn keep(file: &Path, run: &Kept) -> io::Result<()> {
     let beside = beside(file);
-    std::fs::write(&beside, serde_json::to_vec(run)?)?;
+    std::fs::write(&beside, seal(&serde_json::to_vec(run)?))?;
     std::fs::rename(&beside, file)
 }
 
@@ -218,6 +223,21 @@ mod tests {
         forget(dir.path()).unwrap();
         forget(dir.path()).unwrap();
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_kept_run_with_a_flipped_bit_is_not_believed() {
+        let dir = tempfile::tempdir().unwrap();
+        core_speed(dir.path()).unwrap();
+        let file = dir.path().join(CACHE_FILE);
+        let whole = std::fs::read(&file).unwrap();
+        assert!(read(&file).is_some());
+        for bit in 0..whole.len() * 8 {
+            let mut flipped = whole.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            std::fs::write(&file, flipped).unwrap();
+            assert!(read(&file).is_none(), "bit {bit}");
+        }
     }
 
     #[test]

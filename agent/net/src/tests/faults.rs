@@ -137,7 +137,7 @@ fn sysctls_come_back_as_they_were_found_even_by_another_run() {
 }
 
 #[test]
-fn a_record_that_names_other_files_is_refused() {
+fn a_record_that_does_not_read_is_moved_aside_and_nothing_of_it_is_used() {
     let settings = settings("record");
     std::fs::create_dir_all(&settings.state_dir).unwrap();
     let path = settings.state_dir.join("sysctl.json");
@@ -145,7 +145,13 @@ fn a_record_that_names_other_files_is_refused() {
         [r#"{"sysctls":{"net/ipv4/../../kernel/panic":"1"}}"#, r#"{"sysctls":{"kernel/panic":"1"}}"#, "{"]
     {
         std::fs::write(&path, bad).unwrap();
-        let refused = Network::over(Fake::with_interfaces(&[]), settings.clone());
-        assert!(matches!(refused, Err(NetError::Record { .. })), "{bad}");
+        let fake = Fake::with_interfaces(&[]);
+        let before = fake.sysctls.clone();
+        let mut network = Network::over(fake, settings.clone()).unwrap();
+        let aside = path.with_extension("json.damaged");
+        assert_eq!(std::fs::read_to_string(&aside).unwrap(), bad);
+        network.purge().unwrap();
+        assert_eq!(network.kernel().sysctls, before, "{bad}");
+        assert!(!aside.exists());
     }
 }

@@ -7,7 +7,7 @@ use crate::engine::{ContainerEngine, EngineError};
 use crate::inventory::{Gatherer, InventoryError};
 use crate::network::NetworkError;
 use crate::node::{Node, OpenError};
-use crate::store::{DesiredFile, History, Lock, StateError};
+use crate::store::{self, DesiredFile, History, StateError};
 use crate::wire::Up;
 use crate::worker::{Command, Worker};
 use edgeloom_common::desired::DesiredState;
@@ -62,7 +62,7 @@ pub async fn apply(
     limit: Duration,
 ) -> Result<(Observed, bool), OnceError> {
     let version = document.version();
-    let lock = Lock::take(&config.state_dir).map_err(OpenError::from)?;
+    let lock = store::lock(&config.state_dir).map_err(OpenError::from)?;
     let node = Node::open(config)?;
     let (up, mut said) = mpsc::channel(1);
     let (commands, inbox) = mpsc::channel(1);
@@ -96,7 +96,7 @@ pub async fn apply(
 /// # Errors
 /// When the node cannot be opened.
 pub async fn purge(config: Config) -> Result<Vec<String>, OnceError> {
-    let _lock = Lock::take(&config.state_dir).map_err(OpenError::from)?;
+    let _lock = store::lock(&config.state_dir).map_err(OpenError::from)?;
     let node = Node::open(config)?;
     let mut left = purge_engine(node.engine.as_ref(), &node.config.bridge).await;
     match node.network.purge().await {
@@ -216,7 +216,7 @@ mod tests {
         file.save(&document(1, vec![])).unwrap();
         drop(History::open(state_dir));
         speed::core_speed(state_dir).unwrap();
-        assert_eq!(std::fs::read_dir(state_dir).unwrap().count(), 3);
+        assert_eq!(std::fs::read_dir(state_dir).unwrap().count(), 4);
         assert_eq!(purge_state(state_dir), Vec::<String>::new());
         assert_eq!(std::fs::read_dir(state_dir).unwrap().count(), 0);
     }

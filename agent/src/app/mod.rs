@@ -12,7 +12,7 @@ mod watch;
 use crate::config::Config;
 use crate::node::{Node, OpenError};
 use crate::session::{self, SessionSettings};
-use crate::store::{Lock, StateError};
+use crate::store::{self, Lock, StateError};
 use crate::wire::Up;
 use crate::worker::Worker;
 use std::time::Duration;
@@ -55,7 +55,7 @@ pub(crate) type Tasks = JoinSet<&'static str>;
 /// When it could not start, or a task ended by itself.
 pub async fn run(config: Config) -> Result<(), AppError> {
     let session = session_settings(&config)?;
-    let lock = Lock::take(&config.state_dir).map_err(OpenError::from)?;
+    let lock = store::lock(&config.state_dir).map_err(OpenError::from)?;
     let node = Node::open(config)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(AppError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(AppError::Signals)?;

@@ -1,7 +1,11 @@
 //! What happened here, bounded: restarts of each task and the last events, in sled.
 //!
-//! Nothing depends on it: if it cannot be opened, or opening it panics (as sled does on some damaged
-//! files), it is moved aside and begun anew, and if that fails too the agent runs without.
+//! Nothing depends on it: if it cannot be opened, or opening it panics or does not end (as sled does on some
+//! damaged files), it is moved aside and begun anew, and if that fails too the agent runs without. A panic
+//! later ends the history, not the agent. Counts carry a checksum of their own.
+
+#[cfg(test)]
+mod tests;
 
 use super::StateError;
 use crate::engine::TaskKey;
@@ -10,11 +14,18 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::thread;
+use std::time::Duration;
 
 /// Least memory that the page cache works with; the history is small and seldom read.
 const CACHE_BYTES: u64 = 64 * 1024;
 /// Events kept: about a day of a busy node.
 const EVENTS_MAX: usize = 256;
+/// A history is a few kilobytes: what takes longer does not come to an end.
+const OPEN_WAIT: Duration = Duration::from_secs(10);
+const CLOSE_WAIT: Duration = Duration::from_secs(2);
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +41,8 @@ pub(crate) enum Event {
 #[derive(Debug)]
 pub(crate) struct History {
     database: Option<sled::Db>,
+    /// sled has panicked: it is not asked again.
+    broken: AtomicBool,
 }
 
 impl History {
@@ -38,7 +51,7 @@ impl History {
     pub(crate) fn open(state_dir: &Path) -> (Self, Option<String>) {
         let [directory, aside] = directories(state_dir);
         if let Some(database) = open(&directory) {
-            return (Self { database: Some(database) }, None);
+            return (Self::over(Some(database)), None);
         }
         let _ = std::fs::remove_dir_all(&aside);
         let _ = std::fs::rename(&directory, &aside);
@@ -49,7 +62,11 @@ impl History {
             directory.display(),
             aside.display()
         );
-        (Self { database }, Some(lost))
+        (Self::over(database), Some(lost))
+    }
+
+    fn over(database: Option<sled::Db>) -> Self {
+        Self { database, broken: AtomicBool::new(false) }
     }
 
     /// Removes the history, also one that was moved aside; nobody may have it open.
@@ -67,16 +84,20 @@ impl History {
     /// How often the task's container was started again, over all starts of the agent.
     #[must_use]
     pub(crate) fn restarts(&self, key: &TaskKey) -> u32 {
-        let read = |database: &sled::Db| database.open_tree("restarts").ok()?.get(key.to_string()).ok()?;
-        let value = self.database.as_ref().and_then(read);
-        value.and_then(|bytes| bytes.as_ref().try_into().ok().map(u32::from_be_bytes)).unwrap_or(0)
+        let name = key.to_string();
+        let value = self.ask(|database| database.open_tree("restarts")?.get(&name));
+        value.flatten().and_then(|packed| unpack(&name, &packed)).unwrap_or(0)
     }
 
     /// Remembers the count; zero forgets the task.
     pub(crate) fn set_restarts(&self, key: &TaskKey, restarts: u32) {
-        self.write("restarts", |tree| match restarts {
-            0 => tree.remove(key.to_string()).map(drop),
-            _ => tree.insert(key.to_string(), &restarts.to_be_bytes()).map(drop),
+        let name = key.to_string();
+        self.ask(|database| {
+            let tree = database.open_tree("restarts")?;
+            match restarts {
+                0 => tree.remove(&name).map(drop),
+                _ => tree.insert(&name, &pack(&name, restarts)).map(drop),
+            }
         });
     }
 
@@ -85,7 +106,8 @@ impl History {
         let Ok(bytes) = serde_json::to_vec(event) else {
             return;
         };
-        self.write("events", |tree| {
+        self.ask(|database| {
+            let tree = database.open_tree("events")?;
             let last = tree.last()?.and_then(|(key, _)| key.as_ref().try_into().ok().map(u64::from_be_bytes));
             tree.insert((last.unwrap_or(0) + 1).to_be_bytes(), bytes)?;
             while EVENTS_MAX < tree.len() {
@@ -99,18 +121,65 @@ impl History {
     #[cfg(test)]
     #[must_use]
     pub(crate) fn events(&self) -> Vec<Event> {
-        let tree = self.database.as_ref().and_then(|database| database.open_tree("events").ok());
-        let values =
-            tree.iter().flat_map(sled::Tree::iter).filter_map(|entry| entry.ok().map(|(_, value)| value));
-        values.filter_map(|value| serde_json::from_slice(&value).ok()).collect()
+        let values: Option<Vec<sled::IVec>> =
+            self.ask(|database| database.open_tree("events")?.iter().values().collect());
+        let values = values.unwrap_or_default();
+        values.iter().filter_map(|value| serde_json::from_slice(value).ok()).collect()
     }
 
-    fn write(&self, tree: &str, change: impl FnOnce(&sled::Tree) -> sled::Result<()>) {
-        let Some(database) = &self.database else { return };
-        if let Err(error) = database.open_tree(tree).and_then(|tree| change(&tree)) {
-            tracing::warn!(%error, tree, "the history could not be written");
+    /// What sled answers; none where there is no history, or no more.
+    fn ask<T>(&self, question: impl FnOnce(&sled::Db) -> sled::Result<T>) -> Option<T> {
+        let database = self.database.as_ref().filter(|_| !self.broken.load(Ordering::Relaxed))?;
+        match catch_unwind(AssertUnwindSafe(|| question(database))) {
+            Ok(Ok(answer)) => Some(answer),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "the history does not answer");
+                None
+            }
+            Err(_) => {
+                self.broken.store(true, Ordering::Relaxed);
+                tracing::error!("the history is damaged; going on without until the next start");
+                None
+            }
         }
     }
+}
+
+impl Drop for History {
+    /// After a write that failed sled waits for ever when it is let go; the agent does not wait with it.
+    fn drop(&mut self) {
+        let Some(database) = self.database.take() else { return };
+        let (ended, end) = sync_channel::<()>(0);
+        let close = move || {
+            drop(database);
+            drop(ended);
+        };
+        if thread::Builder::new().name("history".to_owned()).spawn(close).is_ok() {
+            // Nothing is ever sent: the answer is the end of the thread, or that it does not come.
+            let _ = end.recv_timeout(CLOSE_WAIT);
+        }
+    }
+}
+
+/// `count u32 | crc32 u32`, big-endian; the checksum covers name and count.
+fn pack(name: &str, count: u32) -> [u8; 8] {
+    let mut packed = [0; 8];
+    packed[..4].copy_from_slice(&count.to_be_bytes());
+    packed[4..].copy_from_slice(&checksum(name, count).to_be_bytes());
+    packed
+}
+
+fn unpack(name: &str, packed: &[u8]) -> Option<u32> {
+    let (count, crc) = packed.split_first_chunk()?;
+    let count = u32::from_be_bytes(*count);
+    (checksum(name, count).to_be_bytes() == crc).then_some(count)
+}
+
+fn checksum(name: &str, count: u32) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(name.as_bytes());
+    hasher.update(&count.to_be_bytes());
+    hasher.finalize()
 }
 
 /// Where the history is, and where a damaged one is moved.
@@ -118,74 +187,28 @@ fn directories(state_dir: &Path) -> [PathBuf; 2] {
     ["history", "history.damaged"].map(|name| state_dir.join(name))
 }
 
-/// Opens and reads every entry, since some damage shows only then.
+/// Opens and reads every entry, since some damage shows only then. On a thread of its own, which is left
+/// behind if it does not come back.
 fn open(directory: &Path) -> Option<sled::Db> {
     let config = sled::Config::new()
         .path(directory)
         .cache_capacity(CACHE_BYTES)
         .mode(sled::Mode::LowSpace)
-        // No flusher thread: whatever is lost with the power is no loss.
+        // No flusher thread: whatever is lost with the power is no loss, and an idle agent writes nothing.
         .flush_every_ms(None);
-    let opened = catch_unwind(AssertUnwindSafe(|| {
+    let look = move || {
         let database = config.open().ok()?;
         let sound = database
             .tree_names()
             .iter()
             .all(|name| database.open_tree(name).is_ok_and(|tree| tree.iter().all(|entry| entry.is_ok())));
         sound.then_some(database)
-    }));
-    opened.ok().flatten()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::engine::fake::spec;
-
-    fn key() -> TaskKey {
-        TaskKey::of(&spec("a", "h"))
-    }
-
-    #[test]
-    fn restarts_and_events_outlive_the_agent() {
-        let directory = tempfile::tempdir().unwrap();
-        let event = Event::Taken(Version { epoch: 1, generation: 2 });
-        {
-            let (history, lost) = History::open(directory.path());
-            assert_eq!(lost, None);
-            history.set_restarts(&key(), 3);
-            history.append(&event);
-        }
-        let (history, _) = History::open(directory.path());
-        assert_eq!(history.restarts(&key()), 3);
-        assert_eq!(history.events(), [event]);
-    }
-
-    #[test]
-    fn the_oldest_events_are_dropped() {
-        let directory = tempfile::tempdir().unwrap();
-        let (history, _) = History::open(directory.path());
-        for generation in 0..300 {
-            history.append(&Event::Taken(Version { epoch: 1, generation }));
-        }
-        let events = history.events();
-        assert_eq!(events.len(), EVENTS_MAX);
-        assert_eq!(events[0], Event::Taken(Version { epoch: 1, generation: 300 - 256 }));
-    }
-
-    #[test]
-    fn a_damaged_history_is_begun_anew() {
-        let directory = tempfile::tempdir().unwrap();
-        drop(History::open(directory.path()));
-        for file in ["db", "conf"] {
-            std::fs::write(directory.path().join("history").join(file), b"this is no database").unwrap();
-        }
-        let (history, lost) = History::open(directory.path());
-        assert!(lost.is_some());
-        history.set_restarts(&key(), 1);
-        assert_eq!(history.restarts(&key()), 1);
-        drop(history);
-        History::remove(directory.path()).unwrap();
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
-    }
+    };
+    let (answer, answered) = sync_channel(1);
+    let open = move || {
+        // Whoever waited may have given up.
+        let _ = answer.send(catch_unwind(AssertUnwindSafe(look)).ok().flatten());
+    };
+    thread::Builder::new().name("history".to_owned()).spawn(open).ok()?;
+    answered.recv_timeout(OPEN_WAIT).ok().flatten()
 }

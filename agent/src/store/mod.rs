@@ -1,17 +1,24 @@
 //! What the agent keeps on disk, in its state directory:
 //!
 //! ```text
-//! desired.json   the desired state in force: the truth, replaced in one rename
-//! history/       sled: restarts of tasks and the last documents taken; may be lost
-//! lock           held by the one agent that runs here
+//! desired.json, desired.copy.json   the desired state in force, twice: the truth
+//! desired*.json.damaged             what a damaged one of them held last
+//! history/                          sled: restarts of tasks and the last documents taken; may be lost
+//! lock                              held by the one agent that runs here
 //! ```
 //!
 //! A damaged file never stops the agent: it goes on with what it can read and reports the rest.
 
 mod desired;
 mod history;
-mod lock;
 
-pub(crate) use desired::{DesiredFile, StateError};
+pub(crate) use desired::{DesiredFile, Loaded, StateError};
+pub(crate) use edgeloom_disk::{Lock, LockError};
 pub(crate) use history::{Event, History};
-pub(crate) use lock::{Lock, LockError};
+
+use std::path::Path;
+
+/// Takes the state directory for this process; a second agent is refused.
+pub(crate) fn lock(state_dir: &Path) -> Result<Lock, LockError> {
+    Lock::take(state_dir, "edgeloom-agent")
+}

@@ -23,7 +23,7 @@ pub(crate) use state::NodeState;
 use crate::accept::{Refusal, Verdict, judge};
 use crate::engine::{ContainerEngine, Owner};
 use crate::network::NetworkThread;
-use crate::store::{DesiredFile, Event, History};
+use crate::store::{DesiredFile, Event, History, Loaded};
 use crate::wire::Up;
 use act::{Actions, Done};
 use edgeloom_common::desired::DesiredState;
@@ -81,10 +81,16 @@ impl<E: ContainerEngine> Worker<E> {
         let Settings { owner, bridge, engine, network, file, history } = settings;
         let mut state = NodeState::new(history);
         match file.load() {
-            Ok(Some(document)) => match judge(&document, None, &owner) {
-                Ok(_) => state.take(document),
-                Err(refusal) => state.refused(refusal.to_string()),
-            },
+            Ok(Some(Loaded { document, remark })) => {
+                match judge(&document, None, &owner) {
+                    Ok(_) => state.take(document),
+                    Err(refusal) => state.refused(refusal.to_string()),
+                }
+                if let Some(remark) = remark {
+                    tracing::error!(%remark, "desired state");
+                    state.refused(remark.to_string());
+                }
+            }
             Ok(None) => {}
             Err(error) => state.refused(error.to_string()),
         }

@@ -3,6 +3,7 @@
 //! panics; the namespaces of killed tests go at the next start.
 
 use edgeloom_common::desired::DesiredState;
+use edgeloom_disk::{Unsealed, unseal};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -87,7 +88,8 @@ impl Site {
     /// The document on the agent's disk.
     pub(crate) fn held(&self) -> Option<DesiredState> {
         let bytes = std::fs::read(self.state_dir().join("desired.json")).ok()?;
-        Some(serde_json::from_slice(&bytes).unwrap())
+        let Unsealed::Sound(text) = unseal(&bytes) else { panic!("the file on disk has no checksum") };
+        Some(serde_json::from_slice(text).unwrap())
     }
 
     /// Writes agent.toml for node n1 of cluster home.

@@ -42,6 +42,9 @@ pub struct Report {
     /// The hottest sensor, in thousandths of a degree Celsius, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature_millicelsius: Option<i32>,
+    /// What the agent itself has written to storage since it started, where the kernel counts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_written: Option<Bytes>,
 }
 
 /// One running container, over the reporting period.

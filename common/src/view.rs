@@ -189,6 +189,9 @@ pub struct NodeView {
     pub memory_used_bytes: u64,
     pub disk_capacity_bytes: u64,
     pub disk_used_bytes: u64,
+    /// Written to storage by the agent itself since it started, where the node's kernel counts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_written_bytes: Option<u64>,
     pub labels: BTreeMap<String, String>,
     pub docker_version: String,
     pub layers_held: usize,

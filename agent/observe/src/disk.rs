@@ -1,4 +1,4 @@
-//! Capacity and use of the file system that holds a path.
+//! Capacity and use of the file system that holds a path, and what this process writes.
 
 use edgeloom_common::units::Bytes;
 use std::path::{Path, PathBuf};
@@ -32,9 +32,32 @@ pub fn read(path: &Path) -> Result<Disk, DiskError> {
     Ok(Disk { capacity: Bytes(capacity.saturating_mul(block)), used: Bytes(used.saturating_mul(block)) })
 }
 
+/// Bytes that this process has caused to be written to storage since it started, as the kernel counts them
+/// (proc_pid_io(5)): whole pages, file system images in memory left out. None where the kernel does not
+/// count (`CONFIG_TASK_IO_ACCOUNTING`).
+#[must_use]
+pub fn written() -> Option<Bytes> {
+    counted(&std::fs::read_to_string("/proc/self/io").ok()?)
+}
+
+/// Pages that were dropped before they were written do not count.
+fn counted(text: &str) -> Option<Bytes> {
+    let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok());
+    let written = value("write_bytes:")?;
+    Some(Bytes(written.saturating_sub(value("cancelled_write_bytes:").unwrap_or(0))))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn written_bytes_are_those_that_reach_storage() {
+        let text = "rchar: 3\nwchar: 900\nsyscr: 1\nsyscw: 1\nread_bytes: 7\nwrite_bytes: 12288\ncancelled_write_bytes: 4096\n";
+        assert_eq!(counted(text), Some(Bytes(8192)));
+        assert_eq!(counted("rchar: 3\n"), None);
+        assert!(written().is_some());
+    }
 
     #[test]
     fn the_root_file_system_uses_no_more_than_it_has() {

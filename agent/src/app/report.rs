@@ -86,6 +86,7 @@ impl Reporter {
             flows: timeout(ANSWER_MAX, self.flows.rates(&node.network)).await.unwrap_or_default(),
             tasks: tasks.ok().and_then(Result::ok).unwrap_or_default(),
             temperature_millicelsius: heat::millicelsius(),
+            disk_written: disk::written(),
         })
     }
 }

@@ -156,6 +156,7 @@ pub(crate) fn node(model: &Model, name: &NodeId, known: &NodeRecord) -> NodeView
         memory_used_bytes: report.map_or(0, |it| it.memory_used.0),
         disk_capacity_bytes: count(|it| it.disk.0),
         disk_used_bytes: report.map_or(0, |it| it.disk_used.0),
+        agent_written_bytes: report.and_then(|it| it.disk_written).map(|bytes| bytes.0),
         labels: inventory.map(|it| it.labels.clone()).unwrap_or_default(),
         docker_version: inventory.map(|it| it.capabilities.docker_version.clone()).unwrap_or_default(),
         layers_held: inventory.map_or(0, |it| it.layers.chain_ids.len().max(it.layers.known_digests.len())),

@@ -45,6 +45,9 @@ enum Command {
         /// Only tell what is left and what is lost.
         #[arg(long)]
         dry_run: bool,
+        /// Also give up what nodes run that this state knows nothing of.
+        #[arg(long, conflicts_with = "dry_run")]
+        overrule: bool,
     },
     /// Write the state as one document; the controller may run.
     Export {
@@ -102,8 +105,12 @@ fn main() -> ExitCode {
 fn carry_out(command: &Command, config: Config) -> anyhow::Result<()> {
     match command {
         Command::Run { config: path } => return run(config, path),
-        Command::Repair { dry_run, .. } => {
-            let extent = if *dry_run { Extent::Look } else { Extent::Replace };
+        Command::Repair { dry_run, overrule, .. } => {
+            let extent = match (dry_run, overrule) {
+                (true, _) => Extent::Look,
+                (false, true) => Extent::Overrule,
+                (false, false) => Extent::Replace,
+            };
             tell(&upkeep::repair(&config, extent)?)?;
         }
         Command::Export { file, .. } => upkeep::export(&config, file)?,

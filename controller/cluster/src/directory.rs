@@ -10,7 +10,7 @@
 use crate::error::StartError;
 use crate::journal::{self, Found, Journal};
 use crate::model::{Event, Model};
-use crate::rebuild::rebuild;
+use crate::rebuild::{Rebuilt, rebuild};
 use crate::salvage::{Outcome, Salvage, salvage};
 use crate::store::Store;
 use edgeloom_disk::{Folder, Lock};
@@ -89,6 +89,8 @@ pub enum Extent {
     Look,
     /// Damaged files are kept aside and what is left takes their place.
     Replace,
+    /// Also where nothing is lost here: nodes that hold newer documents follow what is left.
+    Overrule,
 }
 
 /// Goes on with what is left of a state of which acknowledged changes are lost.
@@ -99,13 +101,19 @@ pub fn repair(path: &Path, extent: Extent) -> Result<Outcome, StartError> {
     check_owner(path)?;
     let directory = Directory::open(path)?;
     let loss = match rebuild(&directory.found, directory.stored.clone()) {
+        Ok(Rebuilt { mut model, .. }) if extent == Extent::Overrule => {
+            model.raise_epoch();
+            model.overrules = true;
+            directory.begin_anew(&model)?;
+            return Ok(Outcome::whole(&model));
+        }
         // What one copy lacks the next start takes from the other.
         Ok(rebuilt) => return Ok(Outcome::whole(&rebuilt.model)),
         Err(StartError::Lost(loss)) => *loss,
         Err(error) => return Err(error),
     };
     let Salvage { model, outcome } = salvage(&directory.found, directory.stored.clone(), loss)?;
-    if extent == Extent::Replace {
+    if extent != Extent::Look {
         directory.begin_anew(&model)?;
     }
     Ok(outcome)

@@ -24,6 +24,9 @@ pub(crate) struct Model {
     /// The document last published to each node.
     pub(crate) published: BTreeMap<NodeId, DesiredState>,
     pub(crate) topology: Topology,
+    /// The operator has put this state in place: nodes follow it, also those that hold newer documents.
+    #[serde(default)]
+    pub(crate) overrules: bool,
     /// What was measured of programs.
     #[serde(default)]
     pub(crate) profiles: Book,

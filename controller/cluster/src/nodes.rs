@@ -7,6 +7,7 @@ use crate::capacity::Capacities;
 use crate::documents::Documents;
 use crate::model::Topology;
 use crate::topology::{DownLinks, pair};
+use edgeloom_common::desired::Version;
 use edgeloom_common::ids::{ClusterId, NodeId};
 use edgeloom_common::report::{Inventory, LinkReport, Links, Observed, Report, Status};
 use edgeloom_common::units::BitRate;
@@ -42,13 +43,20 @@ pub(crate) struct NodeRecord {
     pub(crate) links: Option<Links>,
     pub(crate) report: Option<Report>,
     pub(crate) observed: Option<Observed>,
+    /// Holds this document, newer than any that was ever sent: our state was lost or is an old copy, and
+    /// what the node runs must not be taken for left over.
+    pub(crate) ahead: Option<Version>,
     /// Did not confirm a document in time; nothing new goes there until it does.
     pub(crate) silent: bool,
 }
 
 impl NodeRecord {
     pub(crate) fn ready(&self) -> bool {
-        self.online && !self.silent && self.inventory.is_some() && self.links.is_some()
+        self.online
+            && !self.silent
+            && self.ahead.is_none()
+            && self.inventory.is_some()
+            && self.links.is_some()
     }
 }
 
@@ -127,6 +135,15 @@ impl Nodes {
             }
         }
         changed
+    }
+
+    /// Whether a document may go there: a node that was never sent one has to say first what it holds.
+    pub(crate) fn may_follow(&self, node: &NodeId, published: &Documents) -> bool {
+        match self.table.get(node) {
+            Some(known) if known.ahead.is_some() => false,
+            Some(known) if known.observed.is_some() => true,
+            _ => published.contains_key(node),
+        }
     }
 
     pub(crate) fn online(&self, node: &NodeId) -> bool {

@@ -68,6 +68,7 @@ pub(crate) fn salvage(
     unknown.retain(|job| !gone.contains(job));
     let waiting = part_addresses(&mut model);
     model.raise_epoch();
+    model.overrules = true;
     let jobs = model.jobs.keys().cloned().collect();
     let outcome = Outcome { lost: Some(loss), jobs, unknown, waiting, epoch: model.epoch };
     Ok(Salvage { model, outcome })

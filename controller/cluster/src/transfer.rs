@@ -123,6 +123,7 @@ pub fn import(
         model.epoch = model.epoch.max(rebuilt.model.epoch);
     }
     model.raise_epoch();
+    model.overrules = true;
     directory.begin_anew(&model)?;
     Ok(Outcome::whole(&model))
 }

@@ -5,6 +5,7 @@ use crate::holding::in_force;
 use crate::model::{JobRecord, Model, Phase, nodes_of};
 use crate::nodes::{NodeRecord, Nodes};
 use crate::strategy::strategy;
+use edgeloom_common::desired::Version;
 use edgeloom_common::ids::{NodeId, TaskName};
 use edgeloom_common::report::{ContainerPhase, ContainerState, FlowRate, Inventory, LinkReport};
 use edgeloom_common::view::{FlowView, JobState, JobView, LinkView, NodeView, PredictionView, TaskView};
@@ -164,8 +165,21 @@ pub(crate) fn node(model: &Model, name: &NodeId, known: &NodeRecord) -> NodeView
         version_observed: (version.epoch, version.generation),
         converged: observed.is_some_and(|observed| observed.converged && observed.version == sent),
         links: known.links.iter().flat_map(|it| &it.links).map(|it| link(model, name, it)).collect(),
-        problems: capabilities.chain(observed.iter().flat_map(|it| &it.problems)).cloned().collect(),
+        problems: capabilities
+            .cloned()
+            .chain(known.ahead.map(ahead))
+            .chain(observed.iter().flat_map(|it| &it.problems).cloned())
+            .collect(),
     }
+}
+
+fn ahead(theirs: Version) -> String {
+    let Version { epoch, generation } = theirs;
+    format!(
+        "it holds desired state {epoch}.{generation}, newer than any that was sent: the controller's state was lost or \
+         is an old copy; the node is left as it is until `edgeloom-controller import` brings the state back or \
+         `edgeloom-controller repair --overrule` gives up what the node runs"
+    )
 }
 
 /// CPU in millicores and memory in bytes that the node's containers were promised.

@@ -50,8 +50,9 @@ impl Owner {
     pub(super) fn awaited(&self) -> BTreeSet<NodeId> {
         let published = &self.model().published;
         let waits = |node: &&NodeId| {
-            let silent = self.nodes.table.get(*node).is_some_and(|known| known.silent);
-            !silent && !self.nodes.confirmed(node, published)
+            let known = self.nodes.table.get(*node);
+            let left_out = known.is_some_and(|known| known.silent || known.ahead.is_some());
+            !left_out && !self.nodes.confirmed(node, published)
         };
         published.keys().filter(waits).cloned().collect()
     }
@@ -96,7 +97,9 @@ impl Owner {
         if !self.awaited().is_empty() {
             return Ok(());
         }
-        let goal = self.goal();
+        let mut goal = self.goal();
+        let published = &self.model().published;
+        goal.documents.retain(|node, _| self.nodes.may_follow(node, published));
         let documents = barrier::next(&self.model().published, &goal);
         if documents.is_empty() {
             return if self.arrived(&goal) { self.confirm() } else { Ok(()) };

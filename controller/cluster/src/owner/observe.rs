@@ -24,7 +24,8 @@ impl Owner {
         }
     }
 
-    /// A node with an older document gets it again; one with a newer shows that our state is an old copy.
+    /// A node with an older document gets it again; one with a newer shows that our state was lost or is an
+    /// old copy. It is left as it is, unless the operator has put this state in place.
     fn compare_version(&mut self, node: &NodeId) {
         let Some(observed) = self.nodes.table.get(node).and_then(|known| known.observed.as_ref()) else {
             return;
@@ -33,13 +34,21 @@ impl Owner {
         if theirs < ours {
             self.outbox.mark(node.clone());
         }
-        if theirs > ours && theirs.epoch < u64::MAX / 2 {
+        let overruled = self.model().overrules && theirs.epoch < u64::MAX / 2;
+        let ahead = (theirs > ours && !overruled).then_some(theirs);
+        if theirs > ours && overruled {
             tracing::warn!(%node, ?theirs, ?ours, "a node has a newer document than was ever sent; the epoch rises");
             let epoch = theirs.epoch.max(self.model().epoch) + 1;
             if self.keep(Event::EpochRaised { epoch }).is_ok() {
                 let all: Vec<DesiredState> = self.model().published.values().cloned().collect();
                 let _ = self.publish(all);
             }
+        }
+        if let Some(known) = self.nodes.table.get_mut(node) {
+            if ahead.is_some() && known.ahead.is_none() {
+                tracing::error!(%node, ?theirs, ?ours, "a node has a newer document than was ever sent; it is left as it is");
+            }
+            known.ahead = ahead;
         }
         if self.nodes.confirmed(node, &self.state.model.published)
             && let Some(known) = self.nodes.table.get_mut(node)

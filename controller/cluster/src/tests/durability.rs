@@ -303,3 +303,50 @@ fn a_store_that_lags_behind_is_brought_up_to_date_by_the_journal() {
     let Rebuilt { model: rebuilt, from } = rebuild(&found, Some((half, stored))).unwrap();
     assert_eq!((rebuilt, from), (model, Some(1)));
 }
+
+fn lose_everything(path: &Path) {
+    COPIES.iter().for_each(|name| std::fs::remove_file(path.join(name)).unwrap());
+    std::fs::remove_dir_all(path.join("store")).unwrap();
+}
+
+fn runs(world: &World) -> usize {
+    world.held.values().map(|document| document.containers.len()).sum()
+}
+
+#[test]
+fn a_controller_that_lost_everything_leaves_nodes_as_they_are_and_says_so() {
+    let world = lived();
+    let before = world.held.clone();
+    let mut world = world.restart_after(lose_everything);
+    world.connect();
+    for _ in 0..6 {
+        world.show();
+        world.settle();
+        world.pass(5_000);
+    }
+    let node = "n1".parse().unwrap();
+    let view = crate::views::node(world.owner.model(), &node, &world.owner.nodes.table[&node]);
+    assert!(!view.ready && view.problems.iter().any(|it| it.contains("repair --overrule")), "{view:?}");
+    assert_eq!(world.held, before);
+    let refused = world.owner.submit(order("c"));
+    assert!(refused.is_ok_and(|view| view.state == JobState::Waiting));
+    world.settle();
+    assert_eq!(world.held, before);
+}
+
+#[test]
+fn nodes_follow_a_controller_that_lost_everything_once_the_operator_says_so() {
+    let world = lived();
+    assert!(runs(&world) > 0);
+    let mut world = world.restart_after(|path| {
+        lose_everything(path);
+        repair(path, Extent::Overrule).unwrap();
+    });
+    world.connect();
+    world.show();
+    world.settle();
+    assert_eq!(runs(&world), 0);
+    world.owner.submit(order("c")).unwrap();
+    world.settle();
+    assert_eq!(world.owner.job(&"c".parse().unwrap()).unwrap().state, JobState::Running);
+}

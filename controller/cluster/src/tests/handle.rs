@@ -1,6 +1,6 @@
 //! The handle as the daemon uses it: the owner on its thread, a registry on a socket, nodes that confirm.
 
-use super::world::{NODES, inventory, links, observed};
+use super::world::{NODES, inventory, links, nothing, observed};
 use crate::registry::fake::{image, serve};
 use crate::{Cluster, NodeMessage, Publish, Settings, StopError, SubmitError};
 use edgeloom_common::desired::{DesiredState, Pool};
@@ -37,6 +37,7 @@ async fn fixture() -> Fixture {
             NodeMessage::Status(Status::new(true, 1)),
             NodeMessage::Inventory(inventory()),
             NodeMessage::Links(links(name)),
+            NodeMessage::Observed(nothing(name)),
         ];
         for message in hello {
             cluster.observe(node.clone(), message).await;

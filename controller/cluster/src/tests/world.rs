@@ -97,6 +97,9 @@ impl World {
             self.owner.observe(&node, NodeMessage::Status(Status::new(true, 1)));
             self.owner.observe(&node, NodeMessage::Inventory(inventory()));
             self.owner.observe(&node, NodeMessage::Links(links(name)));
+            if !self.held.contains_key(&node) {
+                self.owner.observe(&node, NodeMessage::Observed(nothing(name)));
+            }
         }
     }
 
@@ -199,6 +202,12 @@ pub(super) fn links(own: &str) -> Links {
         up: true,
     };
     Links { schema: 1, links: NODES.iter().filter(|peer| **peer != own).map(link).collect() }
+}
+
+/// What a node shows that was never sent a document.
+pub(super) fn nothing(name: &str) -> Observed {
+    let pool = Pool { network: Ipv4Addr::UNSPECIFIED, prefix_len: 8, gateway: Ipv4Addr::UNSPECIFIED };
+    observed(&DesiredState::empty("home".parse().unwrap(), name.parse().unwrap(), pool))
 }
 
 pub(super) fn observed(document: &DesiredState) -> Observed {

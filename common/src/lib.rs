@@ -7,8 +7,11 @@
 pub mod desired;
 pub mod ids;
 pub mod job;
+pub mod join;
 pub mod measure;
 pub mod report;
+pub mod secret;
+pub mod token;
 pub mod topics;
 pub mod units;
 pub mod view;

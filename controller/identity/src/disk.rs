@@ -1,0 +1,137 @@
+//! Files of state: private, replaced as a whole, synced, and checked when they are read.
+//!
+//! The first line is the SHA-256 of the rest: a flipped bit must not turn a revoked serial number into
+//! another one that nobody revoked.
+
+use ring::digest::{SHA256, digest};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fmt::Write as _;
+use std::fs::{DirBuilder, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, chown};
+use std::path::{Path, PathBuf};
+
+/// Far above the state of a thousand nodes.
+const FILE_MAX: u64 = 64 * 1024 * 1024;
+
+/// Why state could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum DiskError {
+    /// The file or its directory.
+    #[error("cannot read {}: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    /// The file or its directory; nothing was changed.
+    #[error("cannot write {}: {source}", path.display())]
+    Write { path: PathBuf, source: io::Error },
+    /// Cut off or altered. Going on without it would forget who was revoked, so a person decides.
+    #[error(
+        "{} is damaged: its checksum does not match; restore it from a backup, or remove the directory, start anew and join every node again", path.display()
+    )]
+    Damaged { path: PathBuf },
+    /// Half of the state is there.
+    #[error(
+        "{} is missing, though what belongs to it is there; restore it from a backup, or remove the directory, start anew and join every node again", path.display()
+    )]
+    Missing { path: PathBuf },
+    /// Whole, but of another version.
+    #[error("{} does not read: {source}", path.display())]
+    Format { path: PathBuf, source: serde_json::Error },
+}
+
+/// A directory for its owner alone.
+pub(crate) fn private_directory(path: &Path) -> Result<(), DiskError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path).and_then(|()| hand_over(path));
+    made.map_err(|source| DiskError::Write { path: path.to_owned(), source })
+}
+
+/// The value of a file; none if there is none.
+pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, DiskError> {
+    let mut bytes = Vec::new();
+    let read = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => Err(error),
+        Ok(file) => file.take(FILE_MAX).read_to_end(&mut bytes),
+    };
+    read.map_err(|source| DiskError::Read { path: path.to_owned(), source })?;
+    let body = body(&bytes).ok_or_else(|| DiskError::Damaged { path: path.to_owned() })?;
+    let format = |source| DiskError::Format { path: path.to_owned(), source };
+    serde_json::from_slice(body).map(Some).map_err(format)
+}
+
+fn body(bytes: &[u8]) -> Option<&[u8]> {
+    let line = bytes.iter().position(|byte| *byte == b'\n')?;
+    let body = &bytes[line + 1..];
+    (hex(digest(&SHA256, body).as_ref()).as_bytes() == &bytes[..line]).then_some(body)
+}
+
+/// Replaces a file with the value and its checksum.
+pub(crate) fn save<T: Serialize>(path: &Path, value: &T) -> Result<(), DiskError> {
+    let body = serde_json::to_vec_pretty(value)
+        .map_err(|error| DiskError::Write { path: path.to_owned(), source: error.into() })?;
+    let mut bytes = hex(digest(&SHA256, &body).as_ref()).into_bytes();
+    bytes.push(b'\n');
+    bytes.extend_from_slice(&body);
+    replace(path, &bytes)
+}
+
+/// Replaces a file: after a power cut it is the old one or the new one, whole, and private always.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
+    let write = || {
+        let mut temporary = path.as_os_str().to_owned();
+        temporary.push(".new");
+        let mut file =
+            File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&temporary, path)?;
+        // The rename itself is durable only with its directory.
+        path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
+    };
+    write().map_err(|source| DiskError::Write { path: path.to_owned(), source })
+}
+
+/// What root makes in a directory of the daemon's user belongs to that user.
+pub(crate) fn hand_over(path: &Path) -> io::Result<()> {
+    let Some(directory) = path.parent() else { return Ok(()) };
+    let (own, directory) = (std::fs::metadata(path)?, std::fs::metadata(directory)?);
+    if own.uid() == 0 && directory.uid() != 0 {
+        chown(path, Some(directory.uid()), Some(directory.gid()))?;
+    }
+    Ok(())
+}
+
+/// Lower-case hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a String takes all that is written");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_file_cut_or_altered_anywhere_is_damaged_and_never_another_value() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("state");
+        save(&path, &vec!["serial-1", "serial-2"]).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let whole = std::fs::read(&path).unwrap();
+        for length in 0..whole.len() {
+            std::fs::write(&path, &whole[..length]).unwrap();
+            assert!(matches!(load::<Vec<String>>(&path), Err(DiskError::Damaged { .. })), "cut at {length}");
+        }
+        for position in 0..whole.len() * 8 {
+            let mut flipped = whole.clone();
+            flipped[position / 8] ^= 1 << (position % 8);
+            std::fs::write(&path, &flipped).unwrap();
+            assert!(matches!(load::<Vec<String>>(&path), Err(DiskError::Damaged { .. })), "bit {position}");
+        }
+        std::fs::write(&path, &whole).unwrap();
+        assert_eq!(load::<Vec<String>>(&path).unwrap().unwrap(), ["serial-1", "serial-2"]);
+    }
+}

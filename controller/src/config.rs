@@ -3,8 +3,9 @@
 use crate::config::section::Section;
 use edgeloom_common::desired::Pool;
 use edgeloom_common::ids::ClusterId;
+use edgeloom_identity::Files;
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 mod section;
@@ -16,21 +17,36 @@ pub struct Config {
     pub state_dir: PathBuf,
     /// The profile of jobs that name none.
     pub profile: String,
-    /// Where the HTTP API listens.
-    pub http_listen: SocketAddr,
+    pub http: Http,
     pub mqtt: Mqtt,
     pub pool: Pool,
     /// Registries that speak plain HTTP, as `host:port`.
     pub insecure_registries: Vec<String>,
 }
 
-/// Where agents connect, and the certificates that both sides show.
+/// Where the HTTP API listens, and whom it serves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Http {
+    pub listen: SocketAddr,
+    pub security: Security,
+    /// Further names and addresses that clients reach it under.
+    pub names: Vec<String>,
+}
+
+/// Whether the API is spoken over TLS with tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Security {
+    Tls,
+    /// Plain HTTP, and everybody who reaches the port is an administrator.
+    Insecure,
+}
+
+/// Where agents connect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mqtt {
     pub listen: SocketAddr,
-    pub ca: PathBuf,
-    pub certificate: PathBuf,
-    pub key: PathBuf,
+    /// Certificates managed from outside; none: the controller's own authority makes them.
+    pub files: Option<Files>,
 }
 
 /// Why a configuration is refused.
@@ -88,8 +104,10 @@ impl Config {
             root.refuse("profile", format!("{profile:?} is no profile; known are: {known}"));
         }
         let http_listen = http.parsed::<SocketAddr>("listen", "an address such as \"127.0.0.1:7070\"");
+        let security = security(&mut http, http_listen);
+        let names = http.texts("names");
         let listen = mqtt.parsed::<SocketAddr>("listen", "an address such as \"0.0.0.0:8883\"");
-        let files = (mqtt.path("ca"), mqtt.path("certificate"), mqtt.path("key"));
+        let (files, files_sound) = files(&mut mqtt);
         let network = pool.text("network", "a private network such as \"10.77.0.0/16\"");
         let insecure_registries = registries.texts("insecure");
         let network = network.and_then(|text| match parse_pool(&text) {
@@ -100,20 +118,51 @@ impl Config {
             }
         });
         let problems = Section::finish([root, http, mqtt, pool, registries]);
-        match (cluster, state_dir, http_listen, listen, files, network) {
-            (
-                Some(cluster),
-                Some(state_dir),
-                Some(http_listen),
-                Some(listen),
-                (Some(ca), Some(certificate), Some(key)),
-                Some(pool),
-            ) if problems.is_empty() => {
-                let mqtt = Mqtt { listen, ca, certificate, key };
-                Ok(Self { cluster, state_dir, profile, http_listen, mqtt, pool, insecure_registries })
+        match (cluster, state_dir, http_listen, listen, network) {
+            (Some(cluster), Some(state_dir), Some(http_listen), Some(listen), Some(pool))
+                if problems.is_empty() && files_sound =>
+            {
+                let http = Http { listen: http_listen, security, names };
+                let mqtt = Mqtt { listen, files };
+                Ok(Self { cluster, state_dir, profile, http, mqtt, pool, insecure_registries })
             }
             _ => Err(ConfigError::Invalid(problems)),
         }
+    }
+}
+
+/// `insecure` is for the loopback address; on a private network it takes a second word, elsewhere there is
+/// none.
+fn security(http: &mut Section, listen: Option<SocketAddr>) -> Security {
+    let (insecure, network) = (http.flag("insecure"), http.flag("insecure_network"));
+    if !insecure {
+        return Security::Tls;
+    }
+    let private = |address: IpAddr| matches!(address, IpAddr::V4(address) if address.is_private());
+    let allowed = listen.is_none_or(|listen| {
+        let address = listen.ip();
+        address.is_loopback() || network && private(address)
+    });
+    if !allowed {
+        http.refuse(
+            "insecure",
+            "would make everybody who reaches this address an administrator; remove it, listen on 127.0.0.1, \
+             or on a private address that nobody else reaches with `insecure_network = true` besides"
+                .to_owned(),
+        );
+    }
+    Security::Insecure
+}
+
+/// All three files, or none of them; and whether that holds.
+fn files(mqtt: &mut Section) -> (Option<Files>, bool) {
+    if !mqtt.has_any(&["ca", "certificate", "key"]) {
+        return (None, true);
+    }
+    let (ca, certificate, key) = (mqtt.path("ca"), mqtt.path("certificate"), mqtt.path("key"));
+    match (ca, certificate, key) {
+        (Some(ca), Some(certificate), Some(key)) => (Some(Files { ca, certificate, key }), true),
+        _ => (None, false),
     }
 }
 
@@ -205,6 +254,39 @@ mod tests {
     fn an_empty_file_names_all_that_is_missing() {
         assert_eq!(problems("").len(), 5, "{:?}", problems(""));
         assert!(matches!(Config::parse("cluster = "), Err(ConfigError::Syntax(_))));
+    }
+
+    #[test]
+    fn certificates_are_all_from_outside_or_all_our_own() {
+        let own: Vec<_> = GOOD.lines().filter(|line| !line.contains("/etc/edgeloom")).collect();
+        let config = Config::parse(&own.join("\n")).unwrap();
+        assert_eq!((config.mqtt.files, config.http.security), (None, Security::Tls));
+        let found = problems(&GOOD.replace("ca = \"/etc/edgeloom/ca.pem\"", ""));
+        assert!(found.len() == 1 && found[0].starts_with("mqtt.ca:"), "{found:?}");
+    }
+
+    #[test]
+    fn without_authentication_only_this_machine_is_served_or_a_private_network_that_is_named() {
+        let listen = |address: &str, words: &str| {
+            GOOD.replace("listen = \"127.0.0.1:7070\"", &format!("listen = \"{address}:7070\"\n{words}"))
+        };
+        let security = |text: &str| Config::parse(text).map(|config| config.http.security);
+        for (address, words) in [
+            ("127.0.0.1", "insecure = true"),
+            ("[::1]", "insecure = true"),
+            ("10.60.0.2", "insecure = true\ninsecure_network = true"),
+        ] {
+            assert_eq!(security(&listen(address, words)).unwrap(), Security::Insecure, "{address}");
+        }
+        for (address, words) in [
+            ("10.60.0.2", "insecure = true"),
+            ("0.0.0.0", "insecure = true\ninsecure_network = true"),
+            ("8.8.8.8", "insecure = true\ninsecure_network = true"),
+        ] {
+            let found = problems(&listen(address, words));
+            assert!(found.len() == 1 && found[0].starts_with("http.insecure:"), "{found:?}");
+        }
+        assert_eq!(security(&listen("0.0.0.0", "insecure_network = true")).unwrap(), Security::Tls);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use edgeloom_cluster::{Existing, Extent, Outcome, StartError};
 use edgeloom_controller::app::{self, AppError};
 use edgeloom_controller::config::Config;
 use edgeloom_controller::upkeep;
+use edgeloom_identity::Identity;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -35,6 +36,11 @@ enum Command {
     /// Run the controller.
     Run {
         /// The configuration file.
+        #[arg(long, default_value = CONFIG)]
+        config: PathBuf,
+    },
+    /// Make the cluster's authority and the administrator's token before the first start, which does it too.
+    Init {
         #[arg(long, default_value = CONFIG)]
         config: PathBuf,
     },
@@ -72,6 +78,7 @@ impl Command {
     fn config(&self) -> &Path {
         match self {
             Self::Run { config }
+            | Self::Init { config }
             | Self::Repair { config, .. }
             | Self::Export { config, .. }
             | Self::Import { config, .. } => config,
@@ -105,6 +112,7 @@ fn main() -> ExitCode {
 fn carry_out(command: &Command, config: Config) -> anyhow::Result<()> {
     match command {
         Command::Run { config: path } => return run(config, path),
+        Command::Init { .. } => init(&config)?,
         Command::Repair { dry_run, overrule, .. } => {
             let extent = match (dry_run, overrule) {
                 (true, _) => Extent::Look,
@@ -131,6 +139,17 @@ fn log() {
     let filter = EnvFilter::try_from_env("EDGELOOM_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     if std::io::stderr().is_terminal() { builder.init() } else { builder.json().init() }
+}
+
+/// What a first start does, without starting.
+fn init(config: &Config) -> anyhow::Result<()> {
+    let identity = Identity::open(app::identity_settings(config))?;
+    identity.refresh_context(app::server(config, config.http.listen))?;
+    let (cluster, context) = (identity.cluster(), identity.context_path());
+    println!("cluster {cluster} has its authority; `edgeloom` finds its administrator's token here:");
+    println!("  {}", context.display());
+    println!("  (move it to ~/.config/edgeloom/context.json of whoever administers the cluster)");
+    Ok(())
 }
 
 #[tokio::main]

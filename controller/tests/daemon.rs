@@ -46,7 +46,7 @@ fn write_config(folder: &Path) -> std::path::PathBuf {
     let (state, ca, certificate, key) =
         (path("state"), path("ca.pem"), path("controller.pem"), path("controller.key"));
     let text = format!(
-        "cluster = \"test\"\nstate_dir = {state:?}\n[http]\nlisten = \"127.0.0.1:0\"\n\
+        "cluster = \"test\"\nstate_dir = {state:?}\n[http]\nlisten = \"127.0.0.1:0\"\ninsecure = true\n\
          [mqtt]\nlisten = \"127.0.0.1:0\"\nca = {ca:?}\ncertificate = {certificate:?}\nkey = {key:?}\n\
          [pool]\nnetwork = \"10.77.0.0/16\"\n"
     );
@@ -126,6 +126,8 @@ fn edgeloom(server: &str, arguments: &[&str], input: &str) -> Output {
     let mut child = Command::new(COMMAND_LINE)
         .args(arguments)
         .env("EDGELOOM_SERVER", server)
+        .env("EDGELOOM_CONTEXT", "/does/not/exist")
+        .env_remove("EDGELOOM_TOKEN")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -180,7 +182,7 @@ fn an_absent_controller_is_named_with_the_remedy() {
     assert_eq!(output.status.code(), Some(1));
     let text = errors(&output);
     assert!(text.contains("http://127.0.0.1:9") && text.contains("--server"), "{text}");
-    assert!(errors(&edgeloom("ftp://x", &["jobs"], "")).contains("no http:// address"));
+    assert!(errors(&edgeloom("ftp://x", &["jobs"], "")).contains("no https:// or http:// address"));
     assert_eq!(edgeloom("http://127.0.0.1:9", &["plan", "-"], "kind: Job").status.code(), Some(255));
     assert_eq!(edgeloom("http://127.0.0.1:9", &["jbos"], "").status.code(), Some(64));
 }

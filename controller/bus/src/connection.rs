@@ -3,11 +3,11 @@
 //! QoS 0 and 1 and MQTT 3.1.1, which is what agents speak. Sessions are not kept: a client that comes
 //! back subscribes again and gets the retained values (`session_present` is always false).
 
-use crate::hub::{ControllerGone, Hub, Session};
+use crate::hub::{ControllerGone, Hub, Refused, Session};
 use crate::outbox::{Closed, Message};
-use crate::tls::{self, IdentityError};
-use edgeloom_common::ids::NodeId;
+use edgeloom_common::ids::{ClusterId, NodeId};
 use edgeloom_common::topics::{self, PACKET_MAX, Uplink};
+use edgeloom_identity::{Peer, PeerError};
 use futures_util::{SinkExt, StreamExt};
 use rumqttc::mqttbytes::v4::{
     Codec, ConnAck, ConnectReturnCode, LastWill, Packet, PubAck, Publish, SubAck, Subscribe,
@@ -41,7 +41,9 @@ pub(crate) enum ConnectionError {
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error(transparent)]
-    Identity(#[from] IdentityError),
+    Identity(#[from] PeerError),
+    #[error(transparent)]
+    Refused(#[from] Refused),
     #[error("packet refused: {0}")]
     Packet(#[from] rumqttc::mqttbytes::Error),
     #[error("the peer closed the connection")]
@@ -50,7 +52,7 @@ pub(crate) enum ConnectionError {
     NoConnect,
     #[error("client id {id:?} is not the certificate's common name {node}")]
     ClientId { id: String, node: NodeId },
-    #[error("node {node} may not publish to {topic:?}")]
+    #[error("the certificate of node {node} was used to publish to {topic:?}, which is not its own")]
     Publish { node: NodeId, topic: String },
     #[error("QoS 2 is not spoken here")]
     Qos2,
@@ -80,23 +82,39 @@ pub(crate) struct Client {
     last_id: u16,
 }
 
+/// What a peer has to pass.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    pub(crate) cluster: ClusterId,
+    pub(crate) hub: Arc<Hub>,
+}
+
 /// Reads the CONNECT of a peer whose certificate is verified, and opens its session.
-pub(crate) async fn greet(stream: TlsStream<TcpStream>, hub: &Arc<Hub>) -> Result<Client, ConnectionError> {
-    let node = tls::node(stream.get_ref().1.peer_certificates())?;
+pub(crate) async fn greet(stream: TlsStream<TcpStream>, gate: &Gate) -> Result<Client, ConnectionError> {
+    let Gate { cluster, hub } = gate;
+    let peer = Peer::of(stream.get_ref().1.peer_certificates(), cluster)?;
     let codec = Codec { max_incoming_size: PACKET_MAX, max_outgoing_size: PACKET_MAX };
     let mut stream = Framed::new(stream, codec);
     let Packet::Connect(connect) = stream.next().await.ok_or(ConnectionError::PeerClosed)?? else {
         return Err(ConnectionError::NoConnect);
     };
-    if let Err((code, error)) = admit(&node, &connect) {
-        stream.send(Packet::ConnAck(ConnAck::new(code, false))).await?;
-        return Err(error);
-    }
+    let node = peer.node.clone();
+    let opened = match admit(&node, &connect) {
+        Ok(()) => hub.open(peer).await.map_err(ConnectionError::from),
+        Err(error) => Err(error),
+    };
+    let session = match opened {
+        Ok(session) => session,
+        Err(error) => {
+            hub.refuse(&node, error.to_string());
+            stream.send(Packet::ConnAck(ConnAck::new(ConnectReturnCode::NotAuthorized, false))).await?;
+            return Err(error);
+        }
+    };
     let silence_max = match connect.keep_alive {
         0 => SILENCE_MAX,
         seconds => Duration::from_millis(u64::from(seconds) * 1500),
     };
-    let session = hub.open(node);
     Ok(Client {
         stream,
         hub: Arc::clone(hub),
@@ -109,15 +127,13 @@ pub(crate) async fn greet(stream: TlsStream<TcpStream>, hub: &Arc<Hub>) -> Resul
 }
 
 /// Whether the node that the certificate names may connect like this.
-fn admit(node: &NodeId, connect: &Connect) -> Result<(), (ConnectReturnCode, ConnectionError)> {
+fn admit(node: &NodeId, connect: &Connect) -> Result<(), ConnectionError> {
     if connect.client_id != node.as_str() {
-        let error = ConnectionError::ClientId { id: connect.client_id.clone(), node: node.clone() };
-        return Err((ConnectReturnCode::NotAuthorized, error));
+        return Err(ConnectionError::ClientId { id: connect.client_id.clone(), node: node.clone() });
     }
     match &connect.last_will {
         Some(will) if !topics::may_publish(node, &will.topic) => {
-            let error = ConnectionError::Publish { node: node.clone(), topic: will.topic.clone() };
-            Err((ConnectReturnCode::NotAuthorized, error))
+            Err(ConnectionError::Publish { node: node.clone(), topic: will.topic.clone() })
         }
         _ => Ok(()),
     }
@@ -140,6 +156,9 @@ impl Client {
             Ok(()) => tracing::info!("node disconnected"),
             Err(error) => {
                 tracing::warn!(%error, "node's connection ended");
+                if matches!(error, ConnectionError::Publish { .. }) {
+                    self.hub.refuse(&self.session.node, error.to_string());
+                }
                 if current {
                     self.speak_will().await;
                 }
@@ -168,7 +187,10 @@ impl Client {
                 packet = self.stream.next() => {
                     match packet.ok_or(ConnectionError::PeerClosed)?? {
                         Packet::Disconnect => return Ok(()),
-                        packet => self.answer(packet).await?,
+                        packet => {
+                            outbox.hear();
+                            self.answer(packet).await?;
+                        }
                     }
                     // After the answer: waiting for the controller is not the client's silence.
                     heard = Instant::now();

@@ -8,16 +8,35 @@ use crate::{Incoming, Outgoing};
 use bytes::Bytes;
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::topics::{self, Uplink};
+use edgeloom_identity::{Peer, Revoked};
 use rumqttc::QoS;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use tokio::sync::mpsc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+
+/// The controller's presence until it says it itself; `schema` is that of the documents.
+const PRESENT: &[u8] = br#"{"schema":1,"online":true}"#;
 
 /// The controller no longer listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the controller no longer takes messages")]
 pub(crate) struct ControllerGone;
+
+/// How long a session gets to show that it lives when another of the same node is at the door.
+const CHALLENGE_PATIENCE: Duration = Duration::from_secs(3);
+
+/// Why a node gets no session.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refused {
+    #[error(
+        "node {node} is connected already, and that connection answers: is there a copy of its disk or certificate? Join the copy under a name of its own"
+    )]
+    Twice { node: NodeId },
+    #[error("certificate {serial} of node {node} was revoked; the node has to join again")]
+    Revoked { node: NodeId, serial: String },
+}
 
 /// One session, from accepted connect to its end.
 #[derive(Debug, Clone)]
@@ -28,6 +47,7 @@ pub(crate) struct Session {
 
 #[derive(Debug)]
 struct Client {
+    serial: String,
     outbox: Arc<Outbox>,
     filters: BTreeMap<String, QoS>,
 }
@@ -36,6 +56,8 @@ struct Client {
 struct State {
     clients: BTreeMap<NodeId, Client>,
     retained: Retained,
+    /// What was refused in each node's name, since start.
+    refusals: BTreeMap<NodeId, u64>,
 }
 
 /// The broker's middle.
@@ -43,6 +65,7 @@ struct State {
 pub(crate) struct Hub {
     state: Mutex<State>,
     incoming: mpsc::Sender<(NodeId, Incoming)>,
+    revoked: watch::Receiver<Revoked>,
     /// Payloads that did not parse, since start.
     unreadable: AtomicU64,
     /// QoS 0 messages dropped because the controller was behind, since start.
@@ -50,26 +73,73 @@ pub(crate) struct Hub {
 }
 
 impl Hub {
-    pub(crate) fn new(incoming: mpsc::Sender<(NodeId, Incoming)>) -> Self {
-        Self { state: Mutex::default(), incoming, unreadable: AtomicU64::new(0), dropped: AtomicU64::new(0) }
+    pub(crate) fn new(incoming: mpsc::Sender<(NodeId, Incoming)>, revoked: watch::Receiver<Revoked>) -> Self {
+        let (unreadable, dropped) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { state: Mutex::default(), incoming, revoked, unreadable, dropped }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no holder of this lock panics: it only moves messages")
     }
 
-    /// Opens a session; an older one of the same node ends (MQTT 3.1.1, 3.1.4).
-    pub(crate) fn open(&self, node: NodeId) -> Session {
+    /// Opens a session. An older one of the same node ends if it no longer answers (MQTT 3.1.1, 3.1.4 would
+    /// end it always; two clones would then push each other out for ever).
+    pub(crate) async fn open(&self, peer: Peer) -> Result<Session, Refused> {
+        let Peer { node, serial } = peer;
+        if let Some(old) = self.outbox(&node)
+            && old.answers(self.challenge(), CHALLENGE_PATIENCE).await
+        {
+            return Err(Refused::Twice { node });
+        }
         let outbox = Arc::new(Outbox::default());
-        let client = Client { outbox: Arc::clone(&outbox), filters: BTreeMap::new() };
-        if let Some(old) = self.state().clients.insert(node.clone(), client) {
+        let mut state = self.state();
+        // Under the lock: a revocation that comes later finds the session.
+        if self.revoked.borrow().contains(&serial) {
+            return Err(Refused::Revoked { node, serial });
+        }
+        let client = Client { serial, outbox: Arc::clone(&outbox), filters: BTreeMap::new() };
+        if let Some(old) = state.clients.insert(node.clone(), client) {
             old.outbox.close(Closed::TakenOver);
         }
-        Session { node, outbox }
+        Ok(Session { node, outbox })
+    }
+
+    fn outbox(&self, node: &NodeId) -> Option<Arc<Outbox>> {
+        self.state().clients.get(node).map(|client| Arc::clone(&client.outbox))
+    }
+
+    /// The controller's presence, which every node knows and may be told at any time.
+    fn challenge(&self) -> Message {
+        let topic = topics::controller_status();
+        let retained = self.state().retained.matching(&topic).pop();
+        let payload = retained.map_or(Bytes::from_static(PRESENT), |(_, payload)| payload);
+        Message { topic, payload, qos: QoS::AtLeastOnce, replaces: false, retained: false }
+    }
+
+    /// Ends the sessions of certificates that were revoked meanwhile.
+    pub(crate) fn end_revoked(&self) {
+        let revoked = Arc::clone(&self.revoked.borrow());
+        for client in self.state().clients.values().filter(|client| revoked.contains(&client.serial)) {
+            client.outbox.close(Closed::Revoked);
+        }
+    }
+
+    /// Tells people what was refused in a node's name; powers of two, so that one who tries again and again
+    /// fills neither log nor events.
+    pub(crate) fn refuse(&self, node: &NodeId, reason: String) {
+        let mut state = self.state();
+        let count = state.refusals.entry(node.clone()).or_default();
+        *count += 1;
+        if count.is_power_of_two() {
+            tracing::warn!(%node, count, "{reason}");
+            // A controller that is behind has it in the log.
+            let _ = self.incoming.try_send((node.clone(), Incoming::Refused(reason)));
+        }
     }
 
     /// Forgets a session; false if a newer one of the node has its place already.
     pub(crate) fn close(&self, session: &Session) -> bool {
+        session.outbox.close(Closed::Over);
         let mut state = self.state();
         let same = |client: &Client| Arc::ptr_eq(&client.outbox, &session.outbox);
         let current = state.clients.get(&session.node).is_some_and(same);

@@ -14,6 +14,8 @@ pub enum Incoming {
     Links(Links),
     Observed(Observed),
     Reply(Reply),
+    /// Not said by the node: what was refused in its name, for people.
+    Refused(String),
 }
 
 impl Incoming {

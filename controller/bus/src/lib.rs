@@ -5,8 +5,9 @@
 //! The controller is in this process, so no packet of it crosses a socket.
 //!
 //! Invariants: the certificate's common name is the node, and its client id; a node publishes only
-//! below its own name and reads only its own filters ([`topics`]); no peer, silent, slow or hostile,
-//! holds up another. The broker keeps nothing for absent clients but the latest retained value of each
+//! below its own name and reads only its own filters ([`topics`]); a certificate that was revoked has no
+//! session; a node has one session, and while that one answers no other takes its place; no peer, silent,
+//! slow or hostile, holds up another. The broker keeps nothing for absent clients but the latest retained value of each
 //! topic: truth is in the stores, and this is a lossy pipe.
 
 mod connection;
@@ -15,18 +16,18 @@ mod incoming;
 mod listener;
 mod outbox;
 mod retained;
-mod tls;
 
 pub use incoming::Incoming;
-pub use tls::TlsError;
 
-use edgeloom_common::ids::NodeId;
+use connection::Gate;
+use edgeloom_common::ids::{ClusterId, NodeId};
 use edgeloom_common::topics;
+use edgeloom_identity::Revoked;
 use hub::Hub;
+use rustls::ServerConfig;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 /// Messages that wait for the controller before nodes are slowed down; each has up to 1 MiB.
 const INCOMING_QUEUE: usize = 256;
@@ -34,16 +35,16 @@ const INCOMING_QUEUE: usize = 256;
 /// Messages of the controller that wait for the broker; it only sorts them into queues.
 const OUTGOING_QUEUE: usize = 256;
 
-/// Where the broker listens and who it is.
+/// Where the broker listens, who it is, and whom it refuses.
 #[derive(Debug, Clone)]
 pub struct Config {
     pub listen: SocketAddr,
-    /// PEM file of the authorities that clients' certificates are verified against.
-    pub ca: PathBuf,
-    /// PEM file of the broker's own certificate chain.
-    pub certificate: PathBuf,
-    /// PEM file of its private key.
-    pub key: PathBuf,
+    /// Certificates that say another one are refused.
+    pub cluster: ClusterId,
+    /// For connections from now on; clients have to show a certificate.
+    pub tls: watch::Receiver<Arc<ServerConfig>>,
+    /// Ends the sessions of these certificates, too.
+    pub revoked: watch::Receiver<Revoked>,
 }
 
 /// A message of the controller; sent with QoS 1.
@@ -72,23 +73,28 @@ pub enum BusError {
     /// The address cannot be had.
     #[error("cannot listen for MQTT on {address}: {source}")]
     Listen { address: SocketAddr, source: std::io::Error },
-    /// Certificates do not load.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
 }
 
 /// Starts the broker on the current tokio runtime.
 pub fn start(config: Config) -> Result<Bus, BusError> {
-    let tls = tls::server(&config)?;
     let listen_error = |source| BusError::Listen { address: config.listen, source };
     let socket = listener::bind(config.listen).map_err(listen_error)?;
     let address = socket.local_addr().map_err(listen_error)?;
     let (incoming_sender, incoming) = mpsc::channel(INCOMING_QUEUE);
     let (outgoing, outgoing_receiver) = mpsc::channel(OUTGOING_QUEUE);
-    let hub = Arc::new(Hub::new(incoming_sender));
-    tokio::spawn(listener::accept_all(socket, tls, Arc::clone(&hub)));
+    let Config { cluster, tls, revoked, .. } = config;
+    let hub = Arc::new(Hub::new(incoming_sender, revoked.clone()));
+    tokio::spawn(listener::accept_all(socket, tls, Gate { cluster, hub: Arc::clone(&hub) }));
+    tokio::spawn(expel(revoked, Arc::clone(&hub)));
     tokio::spawn(pump(outgoing_receiver, hub));
     Ok(Bus { incoming, outgoing, address })
+}
+
+/// Ends sessions as their certificates are revoked.
+async fn expel(mut revoked: watch::Receiver<Revoked>, hub: Arc<Hub>) {
+    while revoked.changed().await.is_ok() {
+        hub.end_revoked();
+    }
 }
 
 /// Sorts the controller's messages into the clients' queues; never waits for a client.

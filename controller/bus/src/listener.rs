@@ -3,8 +3,7 @@
 //! Strangers are bounded by number: when too many are at the door, the one that has stood there
 //! longest is sent away. A real client needs milliseconds, so silent peers displace one another.
 
-use crate::connection;
-use crate::hub::Hub;
+use crate::connection::{self, Gate};
 use rustls::ServerConfig;
 use std::collections::VecDeque;
 use std::io;
@@ -13,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
@@ -21,8 +21,9 @@ use tracing::Instrument;
 /// Peers that may be between TCP connect and accepted MQTT connect at once.
 const STRANGERS_MAX: usize = 512;
 
-/// What a peer has for TLS handshake and MQTT connect together.
-const INTRODUCTION_TIMEOUT: Duration = Duration::from_secs(5);
+/// What a peer has for TLS handshake and MQTT connect together, and for a session that it displaces to show
+/// that it lives.
+const INTRODUCTION_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Pause after the kernel refused a connection, for instance out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -36,15 +37,15 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// What all introductions share.
 struct Door {
-    acceptor: TlsAcceptor,
-    hub: Arc<Hub>,
+    tls: watch::Receiver<Arc<ServerConfig>>,
+    gate: Gate,
     /// Peers refused since start.
     refused: AtomicU64,
 }
 
 /// Accepts for ever.
-pub(crate) async fn accept_all(listener: TcpListener, tls: Arc<ServerConfig>, hub: Arc<Hub>) {
-    let door = Arc::new(Door { acceptor: TlsAcceptor::from(tls), hub, refused: AtomicU64::new(0) });
+pub(crate) async fn accept_all(listener: TcpListener, tls: watch::Receiver<Arc<ServerConfig>>, gate: Gate) {
+    let door = Arc::new(Door { tls, gate, refused: AtomicU64::new(0) });
     let mut strangers: VecDeque<AbortHandle> = VecDeque::new();
     loop {
         let (stream, peer) = match listener.accept().await {
@@ -71,8 +72,9 @@ pub(crate) async fn accept_all(listener: TcpListener, tls: Arc<ServerConfig>, hu
 async fn introduce(stream: TcpStream, peer: SocketAddr, door: Arc<Door>) {
     let introduction = async {
         stream.set_nodelay(true)?;
-        let stream = door.acceptor.accept(stream).await?;
-        connection::greet(stream, &door.hub).await
+        let acceptor = TlsAcceptor::from(Arc::clone(&door.tls.borrow()));
+        let stream = acceptor.accept(stream).await?;
+        connection::greet(stream, &door.gate).await
     };
     match timeout(INTRODUCTION_TIMEOUT, introduction).await {
         Ok(Ok(client)) => {

@@ -4,7 +4,9 @@ use bytes::Bytes;
 use rumqttc::QoS;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
-use tokio::sync::Notify;
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 /// Messages that wait for one client.
@@ -28,8 +30,12 @@ pub(crate) struct Message {
 /// Why the broker ends a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Closed {
-    #[error("the same node connected again")]
+    #[error("the same node connected again, and this connection no longer answered")]
     TakenOver,
+    #[error("the node's certificate was revoked")]
+    Revoked,
+    #[error("the session is over")]
+    Over,
     #[error("the client does not read: {MESSAGES_MAX} messages or {BYTES_MAX} bytes wait")]
     Overflow,
 }
@@ -40,6 +46,8 @@ pub(crate) struct Outbox {
     queue: Mutex<Queue>,
     filled: Notify,
     closed: CancellationToken,
+    /// Packets that came from the client.
+    heard: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -97,10 +105,27 @@ impl Outbox {
         self.closed.cancel();
     }
 
+    /// Notes that the client said something.
+    pub(crate) fn hear(&self) {
+        self.heard.send_modify(|packets| *packets += 1);
+    }
+
+    /// Sends the client something to acknowledge and waits whether it does, or says anything else.
+    pub(crate) async fn answers(&self, challenge: Message, patience: Duration) -> bool {
+        let mut heard = self.heard.subscribe();
+        heard.mark_unchanged();
+        self.push(challenge);
+        tokio::select! {
+            word = heard.changed() => word.is_ok(),
+            _ = self.closed() => false,
+            () = sleep(patience) => false,
+        }
+    }
+
     /// Waits for the end of the session.
     pub(crate) async fn closed(&self) -> Closed {
         self.closed.cancelled().await;
-        self.queue().closed.unwrap_or(Closed::TakenOver)
+        self.queue().closed.unwrap_or(Closed::Over)
     }
 }
 

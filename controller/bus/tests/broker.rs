@@ -87,11 +87,13 @@ async fn a_node_writes_only_below_its_own_name() {
         .await
         .unwrap();
     until(&mut events, |packet| matches!(packet, Packet::PubAck(_))).await.unwrap();
-    assert_eq!(
-        fixture.incoming().await.1,
-        Incoming::Status(Status::new(true, 2)),
-        "nothing else got through"
-    );
+    let got_through = loop {
+        match fixture.incoming().await.1 {
+            Incoming::Refused(_) => {}
+            other => break other,
+        }
+    };
+    assert_eq!(got_through, Incoming::Status(Status::new(true, 2)), "nothing else got through");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -101,14 +103,15 @@ async fn strangers_are_refused() {
     let ours = &fixture.authority;
     let will = LastWill::new("edgeloom/v1/n2/status", status(false, 1), QoS::AtLeastOnce, true);
     let cases = [
-        ("no certificate", None, "n1", "n1", None),
-        ("foreign authority", Some(&foreign), "n1", "n1", None),
-        ("client id of another", Some(ours), "n1", "n2", None),
-        ("common name that is no node id", Some(ours), "N 1", "n1", None),
-        ("will of another", Some(ours), "n1", "n1", Some(will)),
+        ("no certificate", None, "n1", "n1", "test", None),
+        ("foreign authority", Some(&foreign), "n1", "n1", "test", None),
+        ("another cluster's certificate", Some(ours), "n1", "n1", "other", None),
+        ("client id of another", Some(ours), "n1", "n2", "test", None),
+        ("common name that is no node id", Some(ours), "N 1", "n1", "test", None),
+        ("will of another", Some(ours), "n1", "n1", "test", Some(will)),
     ];
-    for (case, signed_by, common_name, client_id, will) in cases {
-        let introduction = Introduction { signed_by, common_name, client_id, will };
+    for (case, signed_by, common_name, client_id, cluster, will) in cases {
+        let introduction = Introduction { signed_by, common_name, client_id, will, cluster };
         let (_client, mut events) = fixture.client_with(introduction);
         let answer = until(&mut events, |packet| matches!(packet, Packet::ConnAck(_))).await;
         assert!(answer.is_err(), "{case}: {answer:?}");
@@ -123,6 +126,7 @@ async fn the_last_will_speaks_when_a_client_dies_but_not_after_goodbye() {
         signed_by: Some(&fixture.authority),
         common_name: "n1",
         client_id: "n1",
+        cluster: "test",
         will: Some(LastWill::new(&topic, status(false, 5), QoS::AtLeastOnce, true)),
     };
     let (client, mut events) = fixture.client_with(dies);
@@ -134,6 +138,7 @@ async fn the_last_will_speaks_when_a_client_dies_but_not_after_goodbye() {
         signed_by: Some(&fixture.authority),
         common_name: "n1",
         client_id: "n1",
+        cluster: "test",
         will: Some(LastWill::new(&topic, status(false, 6), QoS::AtLeastOnce, true)),
     };
     let (client, mut events) = fixture.client_with(leaves);
@@ -147,13 +152,14 @@ async fn the_last_will_speaks_when_a_client_dies_but_not_after_goodbye() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_second_connection_of_a_node_takes_over_and_the_old_will_is_not_spoken() {
+async fn a_second_connection_takes_over_from_one_that_answers_no_more_and_the_old_will_is_not_spoken() {
     let mut fixture = broker();
     let topic = Uplink::Status.topic(&node("n1"));
     let first = Introduction {
         signed_by: Some(&fixture.authority),
         common_name: "n1",
         client_id: "n1",
+        cluster: "test",
         will: Some(LastWill::new(&topic, status(false, 5), QoS::AtLeastOnce, true)),
     };
     let (_first, mut first_events) = fixture.client_with(first);
@@ -168,12 +174,62 @@ async fn a_second_connection_of_a_node_takes_over_and_the_old_will_is_not_spoken
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_clone_is_refused_while_the_first_one_answers_and_people_are_told() {
+    let mut fixture = broker();
+    let (client, mut events) = fixture.client("n1");
+    connected(&mut events).await;
+    let alive = tokio::spawn(async move { until(&mut events, |_| false).await });
+    for _ in 0..2 {
+        let (_clone, mut clone_events) = fixture.client("n1");
+        let answer = until(&mut clone_events, |packet| matches!(packet, Packet::ConnAck(_))).await;
+        assert!(answer.is_err(), "{answer:?}");
+        let (about, Incoming::Refused(reason)) = fixture.incoming().await else { panic!("nobody is told") };
+        assert!(about == node("n1") && reason.contains("node n1 is connected already"), "{reason}");
+    }
+    assert!(!alive.is_finished(), "the first one has its session still");
+    let topic = Uplink::Status.topic(&node("n1"));
+    client.publish(&topic, QoS::AtLeastOnce, false, status(true, 5)).await.unwrap();
+    assert_eq!(fixture.incoming().await.1, Incoming::Status(Status::new(true, 5)));
+    alive.abort();
+    assert!(alive.await.unwrap_err().is_cancelled());
+    let (_client, mut events) = fixture.client("n1");
+    connected(&mut events).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_revoked_certificate_loses_its_session_at_once_and_gets_no_other() {
+    let mut fixture = broker();
+    let (_client, mut events) = fixture.client("n1");
+    connected(&mut events).await;
+    fixture.revoke();
+    assert!(until(&mut events, |_| false).await.is_err());
+    let (_client, mut events) = fixture.client("n1");
+    assert!(until(&mut events, |packet| matches!(packet, Packet::ConnAck(_))).await.is_err());
+    let (_, Incoming::Refused(reason)) = fixture.incoming().await else { panic!("nobody is told") };
+    assert!(reason.contains("certificate 41020304 of node n1 was revoked"), "{reason}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stolen_certificate_that_speaks_for_another_node_is_told_with_both_names() {
+    let mut fixture = broker();
+    let (client, mut events) = fixture.client("n1");
+    connected(&mut events).await;
+    let of_another = Uplink::Observed.topic(&node("n2"));
+    client.publish(of_another, QoS::AtLeastOnce, false, "{}").await.unwrap();
+    assert!(until(&mut events, |packet| matches!(packet, Packet::PubAck(_))).await.is_err());
+    let (about, Incoming::Refused(reason)) = fixture.incoming().await else { panic!("nobody is told") };
+    assert_eq!(about, node("n1"));
+    assert!(reason.contains("node n1") && reason.contains("edgeloom/v1/n2/observed"), "{reason}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_falls_silent_is_ended_and_its_will_spoken() {
     let mut fixture = broker();
     let falls_silent = Introduction {
         signed_by: Some(&fixture.authority),
         common_name: "n1",
         client_id: "n1",
+        cluster: "test",
         will: Some(LastWill::new(
             Uplink::Status.topic(&node("n1")),
             status(false, 5),

@@ -5,6 +5,7 @@
 
 use crate::documents::programs;
 use crate::error::{StartError, StopError, SubmitError};
+use crate::events::Kind;
 use crate::holding::in_force;
 use crate::model::Image;
 use crate::nodes::NodeMessage;
@@ -134,6 +135,13 @@ impl Cluster {
     pub async fn observe(&self, node: NodeId, message: NodeMessage) {
         let command: Command = Box::new(move |owner| owner.observe(&node, message));
         // Without an owner there is nobody to tell; the daemon's health says so.
+        let _ = self.commands.send(command).await;
+    }
+
+    /// Notes for people what was refused in a node's name; changes nothing.
+    pub async fn refused(&self, reason: String) {
+        let command: Command =
+            Box::new(move |owner| owner.events.note(owner.now_ms, None, Kind::Refused, reason));
         let _ = self.commands.send(command).await;
     }
 

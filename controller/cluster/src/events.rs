@@ -28,6 +28,8 @@ pub(crate) enum Kind {
     Measured,
     NodeUp,
     NodeDown,
+    /// Somebody spoke in a node's name who may not.
+    Refused,
     LinkUp,
     LinkDown,
 }
@@ -48,6 +50,7 @@ impl Kind {
             Self::Measured => "measured",
             Self::NodeUp => "node-up",
             Self::NodeDown => "node-down",
+            Self::Refused => "refused",
             Self::LinkUp => "link-up",
             Self::LinkDown => "link-down",
         }

@@ -3,6 +3,7 @@
 use super::error::ApiError;
 use axum::body::Body;
 use http_body_util::BodyExt;
+use serde::de::DeserializeOwned;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -28,6 +29,17 @@ pub(super) async fn text(body: Body) -> Result<Vec<u8>, ApiError> {
         return Err(ApiError::BodyEmpty);
     }
     Ok(bytes)
+}
+
+/// The whole body as a JSON document.
+pub(super) async fn json<T: DeserializeOwned>(body: Body) -> Result<T, ApiError> {
+    let bytes = text(body).await?;
+    serde_json::from_slice(&bytes).map_err(|error| {
+        // Place and kind alone: the text may hold a secret.
+        let reason =
+            format!("{:?} error in line {}, column {}", error.classify(), error.line(), error.column());
+        ApiError::BodyNotDocument { reason }
+    })
 }
 
 async fn read(mut body: Body) -> Result<Vec<u8>, ApiError> {

@@ -2,12 +2,14 @@
 
 use crate::logs::LogsError;
 use axum::body::Body;
-use axum::http::header::CONTENT_TYPE;
-use axum::http::{Response, StatusCode};
+use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, Response, StatusCode};
 use axum::response::IntoResponse;
 use edgeloom_cluster::{StopError, SubmitError};
 use edgeloom_common::job::line_of;
+use edgeloom_common::join::Scope;
 use edgeloom_common::view::{Problem, ProblemItem};
+use edgeloom_identity::{IssueError, JoinError, NoSuchNode, NoSuchToken, RenewError, RotateError};
 use std::any::Any;
 
 /// Why a request is refused.
@@ -44,6 +46,38 @@ pub(super) enum ApiError {
     Submit { error: SubmitError, document: Vec<u8> },
     #[error(transparent)]
     Logs(#[from] LogsError),
+    #[error("the document does not read: {reason}")]
+    BodyNotDocument { reason: String },
+    #[error(
+        "the request shows no token; set EDGELOOM_TOKEN, or use `edgeloom login`; `edgeloom token create --api SCOPE` makes tokens"
+    )]
+    NoToken,
+    #[error("the token is not known here, has expired or was revoked; ask an administrator for another")]
+    BadToken,
+    #[error("this takes a token of scope {}, the one shown has {}", needed.word(), has.word())]
+    Scope { needed: Scope, has: Scope },
+    #[error("the connection shows no certificate of a node")]
+    NoCertificate,
+    #[error(
+        "certificates are managed from outside here: [mqtt] of the controller's configuration names files; remove them to let nodes join"
+    )]
+    JoiningElsewhere,
+    #[error("there is no token {id:?}")]
+    UnknownToken { id: String },
+    #[error("there is no node {name:?}")]
+    UnknownNode { name: String },
+    #[error(transparent)]
+    Issue(#[from] IssueError),
+    #[error("{0}; {remedy}", remedy = join_remedy(.0))]
+    Join(#[from] JoinError),
+    #[error(transparent)]
+    Renew(#[from] RenewError),
+    #[error(transparent)]
+    NoSuchToken(#[from] NoSuchToken),
+    #[error(transparent)]
+    NoSuchNode(#[from] NoSuchNode),
+    #[error(transparent)]
+    Rotate(#[from] RotateError),
     #[error("the cluster's state is not available yet")]
     NotReady,
     #[error("the controller failed at this request; its log says more")]
@@ -82,6 +116,30 @@ impl ApiError {
             Self::NodeOffline { .. } => (StatusCode::SERVICE_UNAVAILABLE, "node.offline", "Node offline"),
             Self::Submit { error, .. } => submit_class(error),
             Self::Logs(_) => (StatusCode::SERVICE_UNAVAILABLE, "logs.unavailable", "Logs not available"),
+            Self::BodyNotDocument { .. } => {
+                (StatusCode::BAD_REQUEST, "body.unreadable", "Document not readable")
+            }
+            Self::NoToken => (StatusCode::UNAUTHORIZED, "token.missing", "No token"),
+            Self::BadToken => (StatusCode::UNAUTHORIZED, "token.refused", "Token refused"),
+            Self::Scope { .. } => (StatusCode::FORBIDDEN, "token.scope", "Not allowed"),
+            Self::NoCertificate => (StatusCode::UNAUTHORIZED, "certificate.missing", "No certificate"),
+            Self::JoiningElsewhere => (StatusCode::CONFLICT, "join.elsewhere", "Joining is off"),
+            Self::UnknownToken { .. } | Self::NoSuchToken(NoSuchToken::Unknown { .. }) => {
+                (StatusCode::NOT_FOUND, "token.unknown", "No such token")
+            }
+            Self::UnknownNode { .. } | Self::NoSuchNode(NoSuchNode::Unknown { .. }) => {
+                (StatusCode::NOT_FOUND, "node.unknown", "No such node")
+            }
+            Self::Issue(IssueError::Disk(_))
+            | Self::NoSuchToken(NoSuchToken::Disk(_))
+            | Self::NoSuchNode(NoSuchNode::Disk(_)) => NOT_SAVED,
+            Self::Issue(_) => (StatusCode::UNPROCESSABLE_ENTITY, "token.invalid", "Token refused"),
+            Self::Join(error) => join_class(error),
+            Self::Renew(error) => renew_class(error),
+            Self::Rotate(RotateError::UnderWay { .. }) => {
+                (StatusCode::CONFLICT, "authority.rotating", "Rotation under way")
+            }
+            Self::Rotate(_) => NOT_SAVED,
             Self::NotReady => (StatusCode::SERVICE_UNAVAILABLE, "controller.not-ready", "Not ready"),
             Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "controller.failed", "Controller failed"),
         }
@@ -107,6 +165,50 @@ impl ApiError {
         let (code, title) = (code.to_owned(), title.to_owned());
         Problem { code, title, status: status.as_u16(), detail, problems }
     }
+}
+
+/// Nothing was changed; the detail says which file could not be written.
+const NOT_SAVED: (StatusCode, &str, &str) =
+    (StatusCode::INTERNAL_SERVER_ERROR, "state.unwritable", "State not written");
+
+fn join_class(error: &JoinError) -> (StatusCode, &'static str, &'static str) {
+    let (status, code) = match error {
+        JoinError::Token(_) => (StatusCode::BAD_REQUEST, "join.unreadable"),
+        JoinError::Foreign { .. } => (StatusCode::FORBIDDEN, "join.foreign"),
+        JoinError::Unknown => (StatusCode::FORBIDDEN, "join.unknown"),
+        JoinError::Expired { .. } => (StatusCode::FORBIDDEN, "join.expired"),
+        JoinError::Used { .. } => (StatusCode::FORBIDDEN, "join.used"),
+        JoinError::NotForNode { .. } => (StatusCode::FORBIDDEN, "join.other-node"),
+        JoinError::NameTaken { .. } => (StatusCode::CONFLICT, "join.name-taken"),
+        JoinError::Request(_) => (StatusCode::UNPROCESSABLE_ENTITY, "join.request"),
+        JoinError::Disk(_) => return NOT_SAVED,
+    };
+    (status, code, "Not joined")
+}
+
+fn join_remedy(error: &JoinError) -> &'static str {
+    match error {
+        JoinError::Token(_) => "copy the whole line that `edgeloom token create` printed",
+        JoinError::Foreign { .. } => "make a token on this cluster, or join at the token's own controller",
+        JoinError::Unknown | JoinError::Expired { .. } => "make another with `edgeloom token create`",
+        JoinError::Used { .. } => "make another with `edgeloom token create`, with --uses for several nodes",
+        JoinError::NotForNode { .. } => "join under a name of the token's, or make another token",
+        JoinError::NameTaken { .. } => {
+            "choose another name, or make a token that takes its place: `edgeloom token create --node NAME --replace`"
+        }
+        JoinError::Request(_) => "join with the edgeloom-agent of this version",
+        JoinError::Disk(_) => "nothing was changed; see the controller's disk",
+    }
+}
+
+fn renew_class(error: &RenewError) -> (StatusCode, &'static str, &'static str) {
+    let (status, code) = match error {
+        RenewError::Revoked { .. } => (StatusCode::FORBIDDEN, "certificate.revoked"),
+        RenewError::NotDue { .. } => (StatusCode::CONFLICT, "certificate.not-due"),
+        RenewError::Request(_) => (StatusCode::UNPROCESSABLE_ENTITY, "certificate.request"),
+        RenewError::Disk(_) => return NOT_SAVED,
+    };
+    (status, code, "Not renewed")
 }
 
 fn submit_class(error: &SubmitError) -> (StatusCode, &'static str, &'static str) {
@@ -152,7 +254,12 @@ impl IntoResponse for ApiError {
         let problem = self.problem();
         let status = StatusCode::from_u16(problem.status).expect("it was made from a status");
         let body = serde_json::to_vec(&problem).expect("a problem of texts and numbers is JSON");
-        (status, [(CONTENT_TYPE, "application/problem+json")], body).into_response()
+        let mut response = (status, [(CONTENT_TYPE, "application/problem+json")], body).into_response();
+        if status == StatusCode::UNAUTHORIZED {
+            // RFC 6750, 3: which kind of proof is wanted.
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
     }
 }
 

@@ -2,11 +2,14 @@
 //!
 //! In: requests of anybody who reaches the port, every one hostile until read. Out: JSON, a text
 //! stream for logs, and a problem document for every refusal ([`error`] alone knows status codes).
+//! Who may ask what stands in one table ([`access`]); what is not in it is for administrators.
 
+mod access;
 mod body;
 mod error;
 mod events;
 mod health;
+mod identity;
 mod jobs;
 mod logs;
 mod measure;
@@ -15,11 +18,13 @@ mod request;
 pub mod serve;
 #[cfg(test)]
 mod tests;
+mod tokens;
 
 use crate::logs::Logs;
-use axum::Router;
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
+use axum::{Router, middleware};
 use edgeloom_cluster::Cluster;
+use edgeloom_identity::Identity;
 use tower_http::catch_panic::CatchPanicLayer;
 
 /// What the handlers work with.
@@ -27,6 +32,26 @@ use tower_http::catch_panic::CatchPanicLayer;
 pub struct Api {
     pub cluster: Cluster,
     pub logs: Logs,
+    pub identity: Identity,
+    pub guard: Guard,
+    pub joining: Joining,
+}
+
+/// Whether requests need a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guard {
+    Tokens,
+    /// Everybody may do everything.
+    Open,
+}
+
+/// Whether nodes get their certificates here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Joining {
+    /// The broker listens on this port.
+    Here { mqtt_port: u16 },
+    /// Certificates are managed from outside.
+    Elsewhere,
 }
 
 /// Every path of the API.
@@ -40,10 +65,17 @@ pub fn router(api: Api) -> Router {
         .route("/v1/profiles", get(measure::profiles))
         .route("/v1/nodes", get(nodes::list))
         .route("/v1/events", get(events::list))
+        .route("/v1/nodes/{name}/certificate", delete(identity::revoke))
+        .route("/v1/tokens", get(tokens::list).post(tokens::create))
+        .route("/v1/tokens/{id}", delete(tokens::revoke))
+        .route("/v1/join", post(identity::join))
+        .route("/v1/identity", get(identity::renewal).post(identity::renew))
+        .route("/v1/authority", post(identity::rotate))
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
         .fallback(request::no_such_path)
         .method_not_allowed_fallback(request::no_such_method)
+        .layer(middleware::from_fn_with_state(api.clone(), access::check))
         .layer(CatchPanicLayer::custom(error::after_panic))
         .with_state(api)
 }

@@ -1,9 +1,10 @@
 //! Requests into the router over a cluster without nodes, and over real sockets where those matter.
 
+mod identity;
 mod jobs;
 mod measure;
 
-use super::{Api, router, serve};
+use super::{Api, Guard, Joining, router, serve};
 use crate::logs::Logs;
 use axum::Router;
 use axum::body::Body;
@@ -13,6 +14,7 @@ use edgeloom_cluster::{Cluster, NodeMessage, Settings};
 use edgeloom_common::desired::Pool;
 use edgeloom_common::report::Status;
 use edgeloom_common::view::{EventList, JobList, JobView, NodeList, Problem};
+use edgeloom_identity::Identity;
 use http_body_util::BodyExt;
 use std::net::SocketAddr;
 use tempfile::TempDir;
@@ -43,6 +45,7 @@ tasks:
 
 struct Fixture {
     router: Router,
+    api: Api,
     cluster: Cluster,
     _state: TempDir,
     logs: Logs,
@@ -66,8 +69,21 @@ fn with_registries(insecure_registries: Vec<String>) -> Fixture {
     let (publish, published) = mpsc::channel(64);
     let cluster = Cluster::start(settings, publish.clone()).unwrap();
     let logs = Logs::new(publish);
-    let router = router(Api { cluster: cluster.clone(), logs: logs.clone() });
-    Fixture { router, cluster, logs, _state: state, published: Some(published) }
+    let identity = Identity::open(edgeloom_identity::Settings {
+        cluster: "test".parse().unwrap(),
+        directory: state.path().join("identity"),
+        names: vec!["127.0.0.1".to_owned()],
+    })
+    .unwrap();
+    let api = Api {
+        cluster: cluster.clone(),
+        logs: logs.clone(),
+        identity,
+        guard: Guard::Open,
+        joining: Joining::Here { mqtt_port: 8883 },
+    };
+    let router = router(api.clone());
+    Fixture { router, cluster, logs, api, _state: state, published: Some(published) }
 }
 
 impl Fixture {
@@ -226,7 +242,7 @@ async fn listening(fixture: &Fixture) -> (SocketAddr, CancellationToken) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
-    tokio::spawn(serve::serve(listener, fixture.router.clone(), stop.clone()));
+    tokio::spawn(serve::serve(listener, None, fixture.router.clone(), stop.clone()));
     (address, stop)
 }
 

@@ -66,6 +66,23 @@ impl Section {
         }
     }
 
+    /// Yes or no; no if left out.
+    pub(super) fn flag(&mut self, key: &str) -> bool {
+        match self.table.remove(key) {
+            None => false,
+            Some(Value::Boolean(flag)) => flag,
+            Some(_) => {
+                self.refuse(key, "is neither true nor false".to_owned());
+                false
+            }
+        }
+    }
+
+    /// Whether any of these is written.
+    pub(super) fn has_any(&self, keys: &[&str]) -> bool {
+        keys.iter().any(|key| self.table.contains_key(*key))
+    }
+
     /// A path that has to be there.
     pub(super) fn path(&mut self, key: &str) -> Option<PathBuf> {
         self.text(key, "a path").map(PathBuf::from)

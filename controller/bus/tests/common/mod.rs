@@ -2,17 +2,24 @@
 
 use edgeloom_bus::{Bus, Config, Incoming};
 use edgeloom_common::ids::NodeId;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use edgeloom_identity::{Files, Revoked, server_config};
+use rcgen::string::Ia5String;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SanType, SerialNumber,
+};
 use rumqttc::{
     AsyncClient, Event, EventLoop, LastWill, MqttOptions, Packet, QoS, TlsConfiguration, Transport,
 };
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// How long a test waits for what has to happen; far above what it takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Of every certificate here: a test that revokes has one client.
+const SERIAL: [u8; 4] = [0x41, 0x02, 0x03, 0x04];
 
 /// An authority that signs certificates by common name.
 pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
@@ -25,11 +32,14 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
-    fn sign(&self, common_name: &str) -> (rcgen::Certificate, KeyPair) {
+    fn sign(&self, common_name: &str, cluster: &str) -> (rcgen::Certificate, KeyPair) {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         params.distinguished_name = rcgen::DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, common_name);
+        params.serial_number = Some(SerialNumber::from_slice(&SERIAL));
+        let uri = format!("edgeloom://{cluster}/node/{common_name}").replace(' ', "-");
+        params.subject_alt_names.push(SanType::URI(Ia5String::try_from(uri).unwrap()));
         (params.signed_by(&key, &self.0).unwrap(), key)
     }
 }
@@ -38,27 +48,30 @@ impl Authority {
 pub(crate) struct Fixture {
     pub(crate) bus: Bus,
     pub(crate) authority: Authority,
+    revoked: watch::Sender<Revoked>,
+    _tls: watch::Sender<Arc<rustls::ServerConfig>>,
     _files: tempfile::TempDir,
 }
 
 pub(crate) fn broker() -> Fixture {
     let files = tempfile::tempdir().unwrap();
     let authority = Authority::new();
-    let (certificate, key) = authority.sign("controller");
+    let (certificate, key) = authority.sign("controller", "test");
     let write = |name: &str, text: String| {
         let path = files.path().join(name);
         std::fs::write(&path, text).unwrap();
         path
     };
-    let config = Config {
-        listen: "127.0.0.1:0".parse().unwrap(),
+    let tls = server_config(&Files {
         ca: write("ca.pem", authority.0.pem()),
         certificate: write("controller.pem", certificate.pem()),
         key: write("controller.key", key.serialize_pem()),
-    };
-    assert!(Path::new(&config.ca).exists());
-    let bus = edgeloom_bus::start(config).unwrap();
-    Fixture { bus, authority, _files: files }
+    });
+    let (tls_sender, tls) = watch::channel(tls.unwrap());
+    let (revoked_sender, revoked) = watch::channel(Revoked::default());
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let bus = edgeloom_bus::start(Config { listen, cluster: "test".parse().unwrap(), tls, revoked }).unwrap();
+    Fixture { bus, authority, revoked: revoked_sender, _tls: tls_sender, _files: files }
 }
 
 /// How a client introduces itself.
@@ -67,6 +80,8 @@ pub(crate) struct Introduction<'a> {
     pub(crate) common_name: &'a str,
     pub(crate) client_id: &'a str,
     pub(crate) will: Option<LastWill>,
+    /// The cluster that the certificate is for.
+    pub(crate) cluster: &'a str,
 }
 
 impl Fixture {
@@ -77,6 +92,7 @@ impl Fixture {
             common_name: node,
             client_id: node,
             will: None,
+            cluster: "test",
         })
     }
 
@@ -91,7 +107,7 @@ impl Fixture {
         let tls = match introduction.signed_by {
             None => tls.with_no_client_auth(),
             Some(authority) => {
-                let (certificate, key) = authority.sign(introduction.common_name);
+                let (certificate, key) = authority.sign(introduction.common_name, introduction.cluster);
                 let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
                 tls.with_client_auth_cert(vec![certificate.der().clone()], key).unwrap()
             }
@@ -104,6 +120,12 @@ impl Fixture {
             options.set_last_will(will);
         }
         AsyncClient::new(options, 64)
+    }
+
+    /// Revokes the certificate of every client.
+    pub(crate) fn revoke(&self) {
+        let serial = SERIAL.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.revoked.send_replace(Arc::new([serial].into()));
     }
 
     /// The next message that the controller gets.

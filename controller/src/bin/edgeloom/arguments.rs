@@ -1,8 +1,11 @@
 //! Commands, options and exit codes.
 
 use clap::{Parser, Subcommand, ValueEnum};
-use edgeloom_common::ids::{JobName, TaskName};
+use edgeloom_common::ids::{JobName, NodeId, TaskName};
+use edgeloom_common::join::Scope;
 use edgeloom_common::measure::TIMEOUT_DEFAULT_S;
+use edgeloom_common::secret::Secret;
+use edgeloom_common::token::TokenId;
 use std::path::PathBuf;
 
 /// Done; for `plan`: nothing would change.
@@ -21,9 +24,16 @@ pub(crate) const EXIT_PLAN_ERROR: u8 = 255;
 #[derive(Debug, Parser)]
 #[command(name = "edgeloom", version, about = "Runs pipelines on a cluster of edge nodes")]
 pub(crate) struct Arguments {
-    /// The controller's HTTP address.
-    #[arg(long, global = true, env = "EDGELOOM_SERVER", default_value = "http://127.0.0.1:7070")]
-    pub(crate) server: String,
+    /// The controller's address; without it the one of the context that `edgeloom login` or the controller
+    /// has written, or http://127.0.0.1:7070.
+    #[arg(long, global = true, env = "EDGELOOM_SERVER")]
+    pub(crate) server: Option<String>,
+    /// The token to show; better in the environment, where other users do not see it.
+    #[arg(long, global = true, env = "EDGELOOM_TOKEN", hide_env_values = true, value_parser = secret)]
+    pub(crate) token: Option<Secret>,
+    /// PEM file of the authorities that the controller's certificate is verified against.
+    #[arg(long, global = true, env = "EDGELOOM_CA")]
+    pub(crate) ca: Option<PathBuf>,
     /// How to print answers.
     #[arg(short, long, global = true, value_enum, default_value_t = Output::Table)]
     pub(crate) output: Output,
@@ -97,9 +107,117 @@ pub(crate) enum Command {
         #[arg(long)]
         tail: Option<u32>,
     },
+    /// Make, list and revoke tokens.
+    Token {
+        #[command(subcommand)]
+        command: TokenCommand,
+    },
+    /// Act on one node.
+    Node {
+        #[command(subcommand)]
+        command: NodeCommand,
+    },
+    /// Act on the cluster's authority, which signs certificates.
+    Authority {
+        #[command(subcommand)]
+        command: AuthorityCommand,
+    },
+    /// Check server, token and authorities, and keep them for this user.
+    Login,
     /// Run an experiment of the simulator, here, without a controller.
     Sim {
         #[command(subcommand)]
         experiment: crate::sim::Experiment,
     },
+}
+
+/// Tokens.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Make a token, for a node to join unless --api is given; it is printed this once.
+    Create {
+        /// A token of the API instead.
+        #[arg(long, value_name = "SCOPE", conflicts_with_all = ["nodes", "uses", "replace"])]
+        api: Option<ScopeArgument>,
+        /// Only nodes of this name join with it; may be given several times.
+        #[arg(long = "node", value_name = "NAME")]
+        nodes: Vec<NodeId>,
+        /// How many nodes join with it.
+        #[arg(long, default_value_t = 1)]
+        uses: u32,
+        /// Nodes that have a certificate get another, and the old one is revoked.
+        #[arg(long, requires = "nodes")]
+        replace: bool,
+        /// How long it lasts, as in 30m, 1h, 90d; without it an hour for joining, for ever for the API.
+        #[arg(long, value_parser = lifetime_s)]
+        lifetime: Option<u64>,
+        /// Shown in the list.
+        #[arg(long, default_value = "")]
+        note: String,
+    },
+    /// List tokens, without their secrets.
+    List,
+    /// Forget a token: nobody joins or speaks with it any more.
+    Revoke { id: TokenId },
+}
+
+/// One node.
+#[derive(Debug, Subcommand)]
+pub(crate) enum NodeCommand {
+    /// Revoke a node's certificates: its session ends at once, and it comes back only by joining again.
+    Revoke { name: NodeId },
+}
+
+/// The authority.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuthorityCommand {
+    /// Print the certificates that clients verify the controller by, for --ca elsewhere.
+    Show,
+    /// Make a second authority; nodes renew by themselves, and the first one goes when none needs it.
+    Rotate,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum ScopeArgument {
+    /// See jobs, nodes, logs and events.
+    Read,
+    /// Run, stop and measure jobs, too.
+    Deploy,
+    /// Everything.
+    Admin,
+}
+
+impl From<ScopeArgument> for Scope {
+    fn from(argument: ScopeArgument) -> Self {
+        match argument {
+            ScopeArgument::Read => Self::Read,
+            ScopeArgument::Deploy => Self::Deploy,
+            ScopeArgument::Admin => Self::Admin,
+        }
+    }
+}
+
+fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
+    Ok(text.to_owned().into())
+}
+
+/// `30m` in seconds.
+fn lifetime_s(text: &str) -> Result<u64, String> {
+    const UNITS: [(char, u64); 4] = [('s', 1), ('m', 60), ('h', 3600), ('d', 24 * 3600)];
+    let unit = UNITS.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(*unit)?, seconds)));
+    unit.and_then(|(number, seconds)| number.parse::<u64>().ok()?.checked_mul(*seconds))
+        .ok_or_else(|| format!("{text:?} is no length of time; write a number and s, m, h or d, as in 1h"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_of_time_have_units() {
+        assert_eq!([lifetime_s("90s"), lifetime_s("1h"), lifetime_s("2d")], [Ok(90), Ok(3600), Ok(172_800)]);
+        for bad in ["", "h", "1", "1w", "-1h", "1.5h", "99999999999999999999d", "999999999999999999d"] {
+            assert!(lifetime_s(bad).is_err(), "{bad}");
+        }
+    }
 }

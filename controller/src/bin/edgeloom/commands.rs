@@ -3,7 +3,7 @@
 use crate::arguments::{Arguments, Command, EXIT_FAILURE, EXIT_OK, EXIT_PLAN_CHANGE, Output};
 use crate::client::{Client, LogSelection};
 use crate::error::Error;
-use crate::{events, explanation, measure, show, sim, wait};
+use crate::{context, events, explanation, measure, show, sim, tokens, wait};
 use edgeloom_common::view::{Explanation, JobList, JobState, JobView, NodeList};
 use serde::Serialize;
 use std::io::{self, Read, Write};
@@ -14,7 +14,11 @@ const DOCUMENT_MAX: u64 = 16 * 1024 * 1024;
 
 /// Runs a command; the exit code is for the shell.
 pub(crate) fn run(arguments: Arguments) -> Result<u8, Error> {
-    let client = Client::new(&arguments.server)?;
+    if let Command::Sim { experiment } = arguments.command {
+        return sim::run(experiment, &Printer { output: arguments.output }).map(|()| EXIT_OK);
+    }
+    let target = context::target(&arguments)?;
+    let client = Client::new(&target)?;
     let printer = Printer { output: arguments.output };
     match arguments.command {
         Command::Plan { file } => return plan(&client, &printer, &file),
@@ -50,7 +54,11 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8, Error> {
             printer.print(&measurements, measure::table)?;
             return Ok(if measurements.failed() { EXIT_FAILURE } else { EXIT_OK });
         }
-        Command::Sim { experiment } => sim::run(experiment, &printer)?,
+        Command::Token { command } => tokens::token(&client, &printer, command)?,
+        Command::Node { command } => tokens::node(&client, &printer, command)?,
+        Command::Authority { command } => tokens::authority((&client, &target), &printer, &command)?,
+        Command::Login => tokens::login(&client, target)?,
+        Command::Sim { .. } => unreachable!("needs no controller, ran above"),
         Command::Logs { name, task, follow, tail } => {
             logs(&client, &LogSelection { job: &name, task: task.as_ref(), follow, tail })?;
         }

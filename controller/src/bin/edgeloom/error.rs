@@ -11,9 +11,21 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error(
-        "server {server:?} is no http:// address; set --server or EDGELOOM_SERVER, as in http://127.0.0.1:7070"
+        "server {server:?} is no https:// or http:// address; set --server or EDGELOOM_SERVER, as in https://master:7070"
     )]
     Server { server: String },
+    #[error("a token is not sent to {server} in the clear; use its https:// address")]
+    PlainToken { server: String },
+    #[error(
+        "there is no authority to verify the controller by; set --ca or EDGELOOM_CA, or use `edgeloom login` with them once"
+    )]
+    NoAuthority,
+    #[error("there is no token to keep; set EDGELOOM_TOKEN")]
+    NoToken,
+    #[error("there is no place for the context: neither EDGELOOM_CONTEXT, XDG_CONFIG_HOME nor HOME is set")]
+    NoHome,
+    #[error("{path} is no context; write it anew with `edgeloom login`")]
+    Context { path: PathBuf },
     #[error(
         "cannot reach the controller at {server}: {reason}; is edgeloom-controller running there? Another address is set by --server or EDGELOOM_SERVER"
     )]

@@ -6,6 +6,7 @@
 mod arguments;
 mod client;
 mod commands;
+mod context;
 mod error;
 mod events;
 mod explanation;
@@ -13,6 +14,7 @@ mod measure;
 mod show;
 mod sim;
 mod table;
+mod tokens;
 mod units;
 mod wait;
 

@@ -26,7 +26,7 @@ pub(crate) fn write(lab: &Lab) -> Result<()> {
     fs::write(
         state.join("controller.toml"),
         format!(
-            "cluster = \"lab-{}\"\nstate_dir = \"{state_text}/controller\"\n[http]\nlisten = \"10.60.0.2:7070\"\n[mqtt]\nlisten = \"10.60.0.2:8883\"\nca = \"{state_text}/tls/ca.pem\"\ncertificate = \"{state_text}/tls/controller.pem\"\nkey = \"{state_text}/tls/controller.key\"\n[pool]\nnetwork = \"10.77.0.0/16\"\n[registries]\ninsecure = [\"10.60.0.1:5000\"]\n",
+            "cluster = \"lab-{}\"\nstate_dir = \"{state_text}/controller\"\n[http]\nlisten = \"10.60.0.2:7070\"\ninsecure = true\ninsecure_network = true\n[mqtt]\nlisten = \"10.60.0.2:8883\"\nca = \"{state_text}/tls/ca.pem\"\ncertificate = \"{state_text}/tls/controller.pem\"\nkey = \"{state_text}/tls/controller.key\"\n[pool]\nnetwork = \"10.77.0.0/16\"\n[registries]\ninsecure = [\"10.60.0.1:5000\"]\n",
             lab.id
         ),
     )?;

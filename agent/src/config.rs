@@ -3,6 +3,14 @@
 //! [`Config::load`] reads the file once; afterwards each part of the agent gets its own values and
 //! nobody reads the file again. Unknown keys are refused: a typing error must not become a default.
 
+mod controller;
+mod place;
+
+pub use controller::{Controller, IdentityFiles};
+pub use place::Place;
+
+use crate::join::Membership;
+use controller::RawController;
 use edgeloom_common::ids::{ClusterId, NameError, NodeId};
 use edgeloom_common::units::{BitRate, UnitError};
 use serde::Deserialize;
@@ -15,6 +23,7 @@ const INTERFACE_NAME_MAX: usize = 15;
 const CLASS_MAX: usize = 63;
 /// A configuration is a page or two; more is a wrong file.
 const FILE_MAX_BYTES: u64 = 1 << 20;
+const STATE_DIR: &str = "/var/lib/edgeloom-agent";
 const DOCKER_SOCKET: &str = "unix:///var/run/docker.sock";
 const BRIDGE: &str = "edgeloom0";
 const CONTROLLER_PORT: u16 = 8883;
@@ -36,18 +45,6 @@ pub struct Config {
     pub controller: Option<Controller>,
     pub labels: BTreeMap<String, String>,
     pub links: Vec<Link>,
-}
-
-/// Where the controller is and how to prove who we are.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Controller {
-    pub host: String,
-    #[serde(default = "controller_port")]
-    pub port: u16,
-    pub ca: PathBuf,
-    pub certificate: PathBuf,
-    pub key: PathBuf,
 }
 
 /// A link to a neighbour.
@@ -101,6 +98,17 @@ pub enum ConfigProblem {
     /// No host to connect to.
     #[error("controller.host is empty")]
     Host,
+    /// Neither written nor known from joining.
+    #[error("{key}: is missing; write it, or join a cluster with `edgeloom-agent join CONTROLLER TOKEN`")]
+    NotJoined { key: &'static str },
+    /// Another than the certificate's.
+    #[error(
+        "{key}: {written:?} is written, but this machine joined as {joined:?}; correct it, or join again"
+    )]
+    JoinedAs { key: &'static str, written: String, joined: String },
+    /// One or two of three.
+    #[error("controller: ca, certificate and key belong together; write all three, or none after joining")]
+    SomeFiles,
     /// Port 0.
     #[error("controller.port is 0, the usual one is {CONTROLLER_PORT}")]
     Port,
@@ -126,14 +134,14 @@ fn bullets(problems: &[ConfigProblem]) -> String {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawConfig {
-    cluster: String,
-    node: String,
+    cluster: Option<String>,
+    node: Option<String>,
     state_dir: PathBuf,
     docker: Option<String>,
     bridge: Option<String>,
     cgroup: Option<String>,
     class: Option<String>,
-    controller: Option<Controller>,
+    controller: Option<RawController>,
     #[serde(default)]
     labels: BTreeMap<String, String>,
     #[serde(default, rename = "link")]
@@ -150,28 +158,35 @@ struct RawLink {
     capacity: Option<String>,
 }
 
-fn controller_port() -> u16 {
-    CONTROLLER_PORT
+/// The file as it is written.
+fn read(path: &Path) -> Result<RawConfig, ConfigError> {
+    let read = |source| ConfigError::Read { path: path.to_owned(), source };
+    let bytes = std::fs::metadata(path).map_err(read)?.len();
+    if FILE_MAX_BYTES < bytes {
+        return Err(ConfigError::TooLarge { path: path.to_owned(), bytes });
+    }
+    let text = std::fs::read_to_string(path).map_err(read)?;
+    toml::from_str(&text)
+        .map_err(|source| ConfigError::Syntax { path: path.to_owned(), source: Box::new(source) })
 }
 
 impl Config {
-    /// Reads and checks the file.
+    /// Reads and checks the file. What it leaves out of who we are, joining has written.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        let read = |source| ConfigError::Read { path: path.to_owned(), source };
-        let bytes = std::fs::metadata(path).map_err(read)?.len();
-        if FILE_MAX_BYTES < bytes {
-            return Err(ConfigError::TooLarge { path: path.to_owned(), bytes });
-        }
-        let text = std::fs::read_to_string(path).map_err(read)?;
-        let raw: RawConfig = toml::from_str(&text)
-            .map_err(|source| ConfigError::Syntax { path: path.to_owned(), source: Box::new(source) })?;
-        Self::check(raw).map_err(|problems| ConfigError::Invalid { path: path.to_owned(), problems })
+        let raw = read(path)?;
+        // A node goes on alone without its membership, if the file says who it is.
+        let joined = Membership::load(&raw.state_dir).unwrap_or_else(|error| {
+            tracing::error!(%error, "no membership");
+            None
+        });
+        Self::check(raw, joined.as_ref())
+            .map_err(|problems| ConfigError::Invalid { path: path.to_owned(), problems })
     }
 
-    fn check(raw: RawConfig) -> Result<Self, Vec<ConfigProblem>> {
+    fn check(raw: RawConfig, joined: Option<&Membership>) -> Result<Self, Vec<ConfigProblem>> {
         let mut check = Check::default();
-        let cluster = check.name::<ClusterId>("cluster", &raw.cluster);
-        let node = check.name::<NodeId>("node", &raw.node);
+        let cluster = check.own("cluster", raw.cluster.as_deref(), joined.map(|joined| &joined.cluster));
+        let node = check.own("node", raw.node.as_deref(), joined.map(|joined| &joined.node));
         check.absolute("state_dir", &raw.state_dir);
         let bridge = raw.bridge.unwrap_or_else(|| BRIDGE.to_owned());
         check.interface("bridge", &bridge);
@@ -183,9 +198,11 @@ impl Config {
         if let Some(class) = &raw.class {
             check.class(class);
         }
-        if let Some(controller) = &raw.controller {
-            check.controller(controller);
-        }
+        let controller = raw.controller.map(|controller| check.controller(controller));
+        let controller = controller.or_else(|| {
+            let Membership { host, mqtt_port, .. } = joined?.clone();
+            Some(Controller { host, port: mqtt_port, files: None })
+        });
         let links = check.links(&raw.links, node.as_ref());
         match (cluster, node) {
             (Some(cluster), Some(node)) if check.problems.is_empty() => Ok(Self {
@@ -196,7 +213,7 @@ impl Config {
                 bridge,
                 cgroup: raw.cgroup,
                 class: raw.class,
-                controller: raw.controller,
+                controller,
                 labels: raw.labels,
                 links,
             }),
@@ -268,16 +285,23 @@ impl Check {
         }
     }
 
-    fn controller(&mut self, controller: &Controller) {
-        if controller.host.is_empty() {
-            self.problems.push(ConfigProblem::Host);
+    /// A name of ours: from the file, from joining, and the same if both have it.
+    fn own<T>(&mut self, key: &'static str, written: Option<&str>, joined: Option<&T>) -> Option<T>
+    where
+        T: std::str::FromStr<Err = NameError> + PartialEq + Clone + std::fmt::Display,
+    {
+        let Some(written) = written else {
+            if joined.is_none() {
+                self.problems.push(ConfigProblem::NotJoined { key });
+            }
+            return joined.cloned();
+        };
+        let name = self.name::<T>(key, written)?;
+        if let Some(joined) = joined.filter(|joined| **joined != name) {
+            let (written, joined) = (written.to_owned(), joined.to_string());
+            self.problems.push(ConfigProblem::JoinedAs { key, written, joined });
         }
-        if controller.port == 0 {
-            self.problems.push(ConfigProblem::Port);
-        }
-        self.absolute("controller.ca", &controller.ca);
-        self.absolute("controller.certificate", &controller.certificate);
-        self.absolute("controller.key", &controller.key);
+        Some(name)
     }
 
     fn links(&mut self, raw: &[RawLink], own: Option<&NodeId>) -> Vec<Link> {
@@ -351,7 +375,7 @@ mod tests {
     "#;
 
     fn read(text: &str) -> Result<Config, Vec<ConfigProblem>> {
-        Config::check(toml::from_str(text).unwrap())
+        Config::check(toml::from_str(text).unwrap(), None)
     }
 
     #[test]
@@ -361,6 +385,28 @@ mod tests {
         assert_eq!(config.bridge, "edgeloom0");
         assert_eq!(config.links[0].capacity, Some(BitRate(20_000_000)));
         assert!(config.controller.is_none());
+    }
+
+    fn joined() -> Membership {
+        let text = r#"{"cluster":"home","node":"n1","host":"master","api_port":7070,"mqtt_port":8883,
+            "certificate":"","key":"","authorities":"","good_s":0}"#;
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn what_joining_gave_need_not_be_written() {
+        let bare = "state_dir = \"/var/lib/edgeloom-agent\"";
+        let problems = read(bare).unwrap_err();
+        assert!(matches!(problems[0], ConfigProblem::NotJoined { key: "cluster" }), "{problems:?}");
+        let config = Config::check(toml::from_str(bare).unwrap(), Some(&joined())).unwrap();
+        assert_eq!((config.cluster.as_str(), config.node.as_str()), ("home", "n1"));
+        let controller = Controller { host: "master".to_owned(), port: 8883, files: None };
+        assert_eq!(config.controller, Some(controller));
+        let other = GOOD.replace("node = \"n1\"", "node = \"n9\"");
+        let problems = Config::check(toml::from_str(&other).unwrap(), Some(&joined())).unwrap_err();
+        assert!(matches!(problems[0], ConfigProblem::JoinedAs { key: "node", .. }), "{problems:?}");
+        let some = format!("{GOOD}\n[controller]\nhost = \"m\"\nca = \"/ca.pem\"");
+        assert_eq!(read(&some).unwrap_err(), [ConfigProblem::SomeFiles]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ pub mod app;
 pub mod config;
 pub mod engine;
 mod inventory;
+pub mod join;
 mod logs;
 mod measure;
 mod network;

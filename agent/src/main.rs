@@ -3,8 +3,11 @@
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use edgeloom_agent::config::{Config, ConfigError};
+use edgeloom_agent::join::{JoinOptions, Joined, join};
 use edgeloom_agent::{app, once};
 use edgeloom_common::desired::DesiredState;
+use edgeloom_common::ids::NodeId;
+use edgeloom_common::secret::Secret;
 use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,6 +20,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 const EXIT_CONFIG: u8 = 64;
 /// Documents are at most 512 KiB; a file far beyond is a mistake.
 const DOCUMENT_MAX_BYTES: u64 = 1 << 20;
+/// A token is a line of some two hundred characters.
+const TOKEN_MAX_BYTES: u64 = 1024;
 /// Worker threads of the blocking pool sync files and resolve names: neither needs a deep stack.
 const BLOCKING_STACK_BYTES: usize = 512 * 1024;
 
@@ -30,9 +35,23 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Make this machine a node of a cluster: `edgeloom token create` there makes the token.
+    Join {
+        /// The controller's API: a name or address, with :port unless it is 7070.
+        controller: String,
+        /// The token; `-` reads it from standard input, where other users do not see it.
+        #[arg(value_parser = secret)]
+        token: Secret,
+        /// The node's name; without it the one in the configuration, or the machine's.
+        #[arg(long)]
+        node: Option<NodeId>,
+        /// Written if there is none.
+        #[arg(long, default_value = "/etc/edgeloom/agent.toml")]
+        config: PathBuf,
+    },
     /// Run the daemon.
     Run {
-        #[arg(long)]
+        #[arg(long, default_value = "/etc/edgeloom/agent.toml")]
         config: PathBuf,
     },
     /// Reconcile with one desired state and print what was observed; exit 0 when converged.
@@ -64,8 +83,8 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             tracing::error!("{error:#}");
-            let config = error.is::<ConfigError>()
-                || matches!(error.downcast_ref(), Some(app::AppError::NoController));
+            let config =
+                error.is::<ConfigError>() || matches!(error.downcast_ref(), Some(app::AppError::NotJoined));
             if config { ExitCode::from(EXIT_CONFIG) } else { ExitCode::FAILURE }
         }
     }
@@ -95,6 +114,15 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         .build()
         .context("cannot start the runtime")?;
     match command {
+        Command::Join { controller, token, node, config } => {
+            let options = JoinOptions { controller, token: token_text(token)?, node, config };
+            let (how, cluster, node) = match runtime.block_on(join(options))? {
+                Joined::Now { cluster, node } => ("is now", cluster, node),
+                Joined::Before { cluster, node } => ("was already", cluster, node),
+            };
+            println!("this machine {how} node {node} of cluster {cluster}; `edgeloom-agent run` starts it");
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Run { config } => {
             runtime.block_on(app::run(Config::load(&config)?))?;
             Ok(ExitCode::SUCCESS)
@@ -116,6 +144,19 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
+    Ok(text.to_owned().into())
+}
+
+fn token_text(token: Secret) -> anyhow::Result<Secret> {
+    if token.expose() != "-" {
+        return Ok(token);
+    }
+    let mut line = String::new();
+    std::io::stdin().take(TOKEN_MAX_BYTES).read_to_string(&mut line).context("cannot read the token")?;
+    Ok(line.trim().to_owned().into())
 }
 
 fn read_document(path: &Path) -> anyhow::Result<DesiredState> {

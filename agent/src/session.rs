@@ -12,6 +12,8 @@ mod tls;
 
 pub use tls::TlsFileError;
 
+use crate::config::IdentityFiles;
+use crate::join::Live;
 use crate::wire::{Down, Up};
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::report::Status;
@@ -22,7 +24,7 @@ use rumqttc::{
     AsyncClient, ConnectionError, Event, EventLoop, LastWill, MqttOptions, NetworkOptions, Outgoing, Packet,
     QoS, SubAck, SubscribeFilter, SubscribeReasonCode, TlsConfiguration, Transport,
 };
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
@@ -48,10 +50,16 @@ pub struct SessionSettings {
     pub node: NodeId,
     pub host: String,
     pub port: u16,
-    /// PEM files: the authority to trust, our certificate and its key.
-    pub ca: PathBuf,
-    pub certificate: PathBuf,
-    pub key: PathBuf,
+    pub credentials: Credentials,
+}
+
+/// How we prove who we are, and know who answers.
+#[derive(Debug, Clone)]
+pub enum Credentials {
+    /// Managed from outside: read once, and the controller is known by its host's name.
+    Files(IdentityFiles),
+    /// From joining: followed as it is renewed, and the controller is known by its authority.
+    Joined(Arc<Live>),
 }
 
 /// Runs the session until `up` is closed (then it says goodbye) or nobody listens to `down`.
@@ -83,7 +91,10 @@ pub async fn run(
 }
 
 fn connection(settings: &SessionSettings) -> Result<(AsyncClient, EventLoop), TlsFileError> {
-    let tls = tls::client_config(settings)?;
+    let tls = match &settings.credentials {
+        Credentials::Files(files) => tls::client_config(files)?,
+        Credentials::Joined(live) => live.client_config(),
+    };
     let mut options = MqttOptions::new(settings.node.as_str(), &settings.host, settings.port);
     options
         .set_transport(Transport::tls_with_config(TlsConfiguration::Rustls(tls)))

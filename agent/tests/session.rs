@@ -1,6 +1,7 @@
 //! The session against a real broker (Mosquitto, from Debian) with mutual TLS.
 
-use edgeloom_agent::session::{SessionSettings, run};
+use edgeloom_agent::config::IdentityFiles;
+use edgeloom_agent::session::{Credentials, SessionSettings, run};
 use edgeloom_agent::wire::{Down, Up};
 use edgeloom_common::desired::{DesiredState, Pool, SCHEMA, Version};
 use edgeloom_common::report::{Capabilities, ImageStore, Inventory, LayerInventory, Observed, Status};
@@ -75,9 +76,11 @@ impl Broker {
             node: node.parse().unwrap(),
             host: "127.0.0.1".to_owned(),
             port: self.port,
-            ca: self.dir.path().join("ca.pem"),
-            certificate: self.dir.path().join("node.pem"),
-            key: self.dir.path().join("node.key"),
+            credentials: Credentials::Files(IdentityFiles {
+                ca: self.dir.path().join("ca.pem"),
+                certificate: self.dir.path().join("node.pem"),
+                key: self.dir.path().join("node.key"),
+            }),
         }
     }
 

@@ -10,11 +10,13 @@ mod tasks;
 mod watch;
 
 use crate::config::Config;
+use crate::join::{self, Live};
 use crate::node::{Node, OpenError};
-use crate::session::{self, SessionSettings};
+use crate::session::{self, Credentials, SessionSettings};
 use crate::store::{self, Lock, StateError};
-use crate::wire::Up;
+use crate::wire::{Down, Up};
 use crate::worker::Worker;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch as latest};
@@ -32,8 +34,10 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// Why the daemon ended, or did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
-    #[error("agent.toml has no [controller] section, which `run` needs")]
-    NoController,
+    #[error(
+        "this machine is no node yet, and agent.toml names no certificates in [controller]; join with `edgeloom-agent join CONTROLLER TOKEN` (`edgeloom token create` makes the token)"
+    )]
+    NotJoined,
     #[error(transparent)]
     Open(#[from] OpenError),
     #[error(transparent)]
@@ -82,7 +86,7 @@ pub async fn run(config: Config) -> Result<(), AppError> {
 fn start(
     node: &Node,
     lock: &Lock,
-    session: SessionSettings,
+    session: Option<SessionSettings>,
     stop: &CancellationToken,
 ) -> Result<Tasks, AppError> {
     let (up, up_inbox) = mpsc::channel::<Up>(UP_MESSAGES);
@@ -96,11 +100,11 @@ fn start(
 
     let working = worker.run(command_inbox, stop.clone());
     tasks.spawn(async move { named("worker", working).await }.instrument(span("worker")));
-    let talking = async move {
-        if let Err(error) = session::run(session, up_inbox, down).await {
-            tracing::error!(%error, "no session");
-        }
-    };
+    let renewing = session.as_ref().and_then(|session| match &session.credentials {
+        Credentials::Joined(live) => Some(join::renew(Arc::clone(live), session.host.clone())),
+        Credentials::Files(_) => None,
+    });
+    let talking = talk(session, up_inbox, down);
     tasks.spawn(async move { named("session", talking).await }.instrument(span("session")));
     let routing = route::run(
         node.clone(),
@@ -115,6 +119,9 @@ fn start(
         };
         tasks.spawn(body.instrument(span(task)));
     };
+    if let Some(renewing) = renewing {
+        spawn("renewal", Box::pin(renewing));
+    }
     spawn("route", Box::pin(routing));
     spawn("engine events", Box::pin(watch::engine(node.engine.clone(), commands.clone())));
     spawn("kernel events", Box::pin(watch::kernel(commands)));
@@ -124,19 +131,35 @@ fn start(
     Ok(tasks)
 }
 
+async fn talk(session: Option<SessionSettings>, mut up: mpsc::Receiver<Up>, down: mpsc::Sender<Down>) {
+    match session {
+        Some(session) => {
+            if let Err(error) = session::run(session, up, down).await {
+                tracing::error!(%error, "no session");
+            }
+        }
+        None => while up.recv().await.is_some() {},
+    }
+}
+
 async fn named(task: &'static str, body: impl Future<Output = ()>) -> &'static str {
     body.await;
     task
 }
 
-fn session_settings(config: &Config) -> Result<SessionSettings, AppError> {
-    let controller = config.controller.clone().ok_or(AppError::NoController)?;
-    Ok(SessionSettings {
-        node: config.node.clone(),
-        host: controller.host,
-        port: controller.port,
-        ca: controller.ca,
-        certificate: controller.certificate,
-        key: controller.key,
-    })
+/// None: there is no proof of who we are, so nobody to talk to; what runs goes on.
+fn session_settings(config: &Config) -> Result<Option<SessionSettings>, AppError> {
+    let files = config.controller.as_ref().and_then(|controller| controller.files.clone());
+    let credentials = match (files, Live::open(&config.state_dir)) {
+        (Some(files), _) => Credentials::Files(files),
+        (None, Ok(Some(live))) => Credentials::Joined(live),
+        (None, Ok(None)) => return Err(AppError::NotJoined),
+        (None, Err(error)) => {
+            tracing::error!(%error, "no session until this machine joins again");
+            return Ok(None);
+        }
+    };
+    let controller = config.controller.clone().ok_or(AppError::NotJoined)?;
+    let (host, port) = (controller.host, controller.port);
+    Ok(Some(SessionSettings { node: config.node.clone(), host, port, credentials }))
 }

@@ -1,6 +1,6 @@
-//! The TLS side of the session: one authority to trust, one certificate to show.
+//! TLS by files that are managed from outside: one authority to trust, one certificate to show.
 
-use super::SessionSettings;
+use crate::config::IdentityFiles;
 use rustls::client::Resumption;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::{self, PemObject as _};
@@ -28,7 +28,7 @@ pub enum TlsFileError {
 }
 
 /// Reads the files. The provider is named here, so the session works whatever else is linked in.
-pub(super) fn client_config(settings: &SessionSettings) -> Result<Arc<ClientConfig>, TlsFileError> {
+pub(super) fn client_config(settings: &IdentityFiles) -> Result<Arc<ClientConfig>, TlsFileError> {
     let mut roots = RootCertStore::empty();
     for authority in certificates(&settings.ca)? {
         roots.add(authority).map_err(|cause| TlsFileError::Authority { path: settings.ca.clone(), cause })?;

@@ -1,0 +1,156 @@
+//! The membership as one file, replaced in one rename: certificate and key never belong to different
+//! renewals.
+
+use edgeloom_common::ids::{ClusterId, NodeId};
+use edgeloom_common::secret::Secret;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, chown};
+use std::path::{Path, PathBuf};
+
+/// Two authorities, one certificate and one key are a few kilobytes.
+const FILE_MAX: u64 = 256 * 1024;
+
+/// Why the membership does not read or write.
+#[derive(Debug, thiserror::Error)]
+pub enum MembershipError {
+    #[error("cannot read {}: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("cannot write {}: {source}", path.display())]
+    Write { path: PathBuf, source: io::Error },
+    #[error(
+        "{} is damaged ({source}); join again: `edgeloom-agent join CONTROLLER TOKEN`, with a token made by `edgeloom token create --node NAME --replace`", path.display()
+    )]
+    Damaged { path: PathBuf, source: serde_json::Error },
+    #[error("{} holds no certificate and key that fit", path.display())]
+    Unfit { path: PathBuf },
+}
+
+/// What makes this machine a node.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Membership {
+    pub cluster: ClusterId,
+    pub node: NodeId,
+    /// Where the controller was when we joined; agent.toml may say another place.
+    pub host: String,
+    pub api_port: u16,
+    pub mqtt_port: u16,
+    /// PEM.
+    pub(crate) certificate: String,
+    /// PEM.
+    pub(crate) key: Secret,
+    /// PEM of every authority to trust.
+    pub(crate) authorities: String,
+    /// The last time that a controller told us, in seconds since 1970.
+    pub(crate) good_s: u64,
+}
+
+impl Membership {
+    pub(crate) fn path(state_dir: &Path) -> PathBuf {
+        state_dir.join("identity.json")
+    }
+
+    /// The membership in a state directory; none if the machine has not joined.
+    ///
+    /// # Errors
+    /// When there is a file that does not read.
+    pub fn load(state_dir: &Path) -> Result<Option<Self>, MembershipError> {
+        let path = Self::path(state_dir);
+        let Some(text) = read(&path)? else { return Ok(None) };
+        serde_json::from_slice(&text).map(Some).map_err(|source| MembershipError::Damaged { path, source })
+    }
+
+    pub(crate) fn save(&self, state_dir: &Path) -> Result<(), MembershipError> {
+        let text = serde_json::to_vec_pretty(self).expect("a membership is texts and numbers");
+        replace(&Self::path(state_dir), &text)
+    }
+}
+
+/// The whole file; none if there is none.
+pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, MembershipError> {
+    let mut bytes = Vec::new();
+    let read = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => Err(error),
+        Ok(file) => file.take(FILE_MAX).read_to_end(&mut bytes),
+    };
+    read.map_err(|source| MembershipError::Read { path: path.to_owned(), source })?;
+    Ok(Some(bytes))
+}
+
+/// What root makes in a directory of the daemon's user belongs to that user: root joins, the user runs.
+pub(super) fn hand_over(path: &Path) -> io::Result<()> {
+    let Some(directory) = path.parent() else { return Ok(()) };
+    let (own, directory) = (std::fs::metadata(path)?, std::fs::metadata(directory)?);
+    if own.uid() == 0 && directory.uid() != 0 {
+        chown(path, Some(directory.uid()), Some(directory.gid()))?;
+    }
+    Ok(())
+}
+
+/// Replaces a private file.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), MembershipError> {
+    let write = || {
+        let temporary = path.with_extension("new");
+        let mut file =
+            File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        hand_over(&temporary)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&temporary, path)?;
+        // The rename itself is durable only with its directory.
+        path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
+    };
+    write().map_err(|source| MembershipError::Write { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn membership() -> Membership {
+        Membership {
+            cluster: "home".parse().unwrap(),
+            node: "n1".parse().unwrap(),
+            host: "master".to_owned(),
+            api_port: 7070,
+            mqtt_port: 8883,
+            certificate: "C".to_owned(),
+            key: "the key itself".to_owned().into(),
+            authorities: "A".to_owned(),
+            good_s: 7,
+        }
+    }
+
+    #[test]
+    fn what_root_writes_belongs_to_whom_the_directory_belongs() {
+        let directory = tempfile::tempdir().unwrap();
+        if chown(directory.path(), Some(4242), Some(4243)).is_err() {
+            // Only root gives files away, and only root has to.
+            return;
+        }
+        membership().save(directory.path()).unwrap();
+        let file = std::fs::metadata(Membership::path(directory.path())).unwrap();
+        assert_eq!((file.uid(), file.gid()), (4242, 4243));
+    }
+
+    #[test]
+    fn a_membership_is_private_whole_or_damaged_and_never_shows_its_key() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(Membership::load(directory.path()).unwrap().is_none());
+        membership().save(directory.path()).unwrap();
+        let path = Membership::path(directory.path());
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let loaded = Membership::load(directory.path()).unwrap().unwrap();
+        assert_eq!(loaded.key.expose(), "the key itself");
+        assert!(!format!("{loaded:?}").contains("the key itself"));
+        let whole = std::fs::read(&path).unwrap();
+        for length in 0..whole.len() {
+            std::fs::write(&path, &whole[..length]).unwrap();
+            let cut = Membership::load(directory.path());
+            assert!(matches!(cut, Err(MembershipError::Damaged { .. })), "cut at {length}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The membership at work: what TLS asks at every handshake, so that a renewal counts from the next one on
+//! without anybody starting again.
+
+#[cfg(test)]
+mod tests;
+
+use super::clock::{AHEAD_MAX_S, Known, RELEASED_S};
+use super::file::{Membership, MembershipError};
+use edgeloom_common::join::CONTROLLER_NAME;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{ResolvesClientCert, Resumption, WebPkiServerVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::sign::CertifiedKey;
+use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+#[derive(Debug, Clone)]
+struct Present {
+    membership: Membership,
+    key: Arc<CertifiedKey>,
+    verifier: Arc<WebPkiServerVerifier>,
+}
+
+/// The membership in force.
+#[derive(Debug)]
+pub struct Live {
+    state_dir: PathBuf,
+    present: RwLock<Present>,
+}
+
+pub(super) fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+/// A verifier that trusts these authorities alone.
+pub(super) fn verifier(
+    authorities: impl IntoIterator<Item = CertificateDer<'static>>,
+) -> Option<Arc<WebPkiServerVerifier>> {
+    let mut roots = RootCertStore::empty();
+    for authority in authorities {
+        roots.add(authority).ok()?;
+    }
+    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider()).build().ok()
+}
+
+/// The name that every controller's certificate has: its address may change, and names nothing.
+pub(super) fn controller_name() -> ServerName<'static> {
+    ServerName::try_from(CONTROLLER_NAME).expect("it is a DNS name")
+}
+
+fn pem(text: &str) -> Option<Vec<CertificateDer<'static>>> {
+    CertificateDer::pem_slice_iter(text.as_bytes())
+        .collect::<Result<Vec<_>, _>>()
+        .ok()
+        .filter(|it| !it.is_empty())
+}
+
+impl Present {
+    fn new(membership: Membership) -> Option<Self> {
+        let chain = pem(&membership.certificate)?;
+        let key = PrivateKeyDer::from_pem_slice(membership.key.expose().as_bytes()).ok()?;
+        let key = Arc::new(CertifiedKey::from_der(chain, key, &provider()).ok()?);
+        let verifier = verifier(pem(&membership.authorities)?)?;
+        Some(Self { membership, key, verifier })
+    }
+}
+
+impl Live {
+    /// Opens the membership of a state directory; none if the machine has not joined.
+    ///
+    /// # Errors
+    /// When there is one that is of no use.
+    pub fn open(state_dir: &Path) -> Result<Option<Arc<Self>>, MembershipError> {
+        let Some(membership) = Membership::load(state_dir)? else { return Ok(None) };
+        let unfit = || MembershipError::Unfit { path: Membership::path(state_dir) };
+        let present = RwLock::new(Present::new(membership).ok_or_else(unfit)?);
+        Ok(Some(Arc::new(Self { state_dir: state_dir.to_owned(), present })))
+    }
+
+    fn present(&self) -> Present {
+        self.present.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What it is now.
+    pub fn membership(&self) -> Membership {
+        self.present().membership
+    }
+
+    /// Puts another one in force: on disk first.
+    pub(super) fn replace(&self, membership: Membership) -> Result<(), MembershipError> {
+        let unfit = || MembershipError::Unfit { path: Membership::path(&self.state_dir) };
+        let present = Present::new(membership).ok_or_else(unfit)?;
+        present.membership.save(&self.state_dir)?;
+        *self.present.write().unwrap_or_else(PoisonError::into_inner) = present;
+        Ok(())
+    }
+
+    /// The client's side of mutual TLS 1.3, which follows every renewal.
+    pub(crate) fn client_config(self: &Arc<Self>) -> Arc<ClientConfig> {
+        let mut config = ClientConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .expect("ring speaks TLS 1.3")
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::clone(self) as Arc<dyn ServerCertVerifier>)
+            .with_client_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesClientCert>);
+        // A resumed session would show the certificate it began with.
+        config.resumption = Resumption::disabled();
+        Arc::new(config)
+    }
+}
+
+impl ServerCertVerifier for Live {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let Present { membership, verifier, .. } = self.present();
+        let known = Known { good_s: membership.good_s.max(RELEASED_S), ahead_max_s: AHEAD_MAX_S };
+        let name = controller_name();
+        known.verify(now, |at| verifier.verify_server_cert(end_entity, intermediates, &name, ocsp, at))
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(Error::General("TLS 1.2 is not spoken here".to_owned()))
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signature, &provider().signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        provider().signature_verification_algorithms.supported_schemes()
+    }
+}
+
+impl ResolvesClientCert for Live {
+    fn resolve(&self, _hints: &[&[u8]], _schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        Some(self.present().key)
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}

@@ -5,7 +5,7 @@ use super::file::{self, Membership, MembershipError};
 use super::https::{Api, AskError};
 use super::live::{Live, controller_name, provider, verifier};
 use crate::config::{ConfigError, Place};
-use crate::store::{Lock, LockError};
+use crate::store::{self, LockError};
 use edgeloom_common::ids::{ClusterId, NameError, NodeId};
 use edgeloom_common::join::{API_PORT, IdentityAnswer, JoinRequest, RenewalView};
 use edgeloom_common::secret::Secret;
@@ -92,7 +92,7 @@ pub async fn join(options: JoinOptions) -> Result<Joined, JoinError> {
     let place = Place::read(&options.config)?;
     let node = node(&options, &place, &token)?;
     let state_dir = place.as_ref().map_or_else(Place::default_state_dir, |place| place.state_dir.clone());
-    let lock = Lock::take(&state_dir)?;
+    let lock = store::lock(&state_dir)?;
     let locked = state_dir.join("lock");
     file::hand_over(&locked).map_err(|source| MembershipError::Write { path: locked, source })?;
     if let Some(before) = is_member(&state_dir, (&token.cluster, &node), (&host, port)).await? {

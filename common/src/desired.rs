@@ -35,6 +35,9 @@ pub struct DesiredState {
     /// Where tasks on other nodes are reached: one host route each.
     #[serde(default)]
     pub routes: Vec<TaskRoute>,
+    /// Jobs whose containers the node stops by itself after so many seconds without the controller.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub stop_after_s: BTreeMap<JobName, u32>,
 }
 
 impl DesiredState {
@@ -52,6 +55,7 @@ impl DesiredState {
             containers: Vec::new(),
             flows: Vec::new(),
             routes: Vec::new(),
+            stop_after_s: BTreeMap::new(),
         }
     }
 

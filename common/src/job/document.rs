@@ -4,6 +4,7 @@
 //! as a whole (`graph`). A problem never ends the reading of its neighbours; only a text that is no
 //! single mapping, or another kind of document, ends it at once.
 
+use super::disconnect::disconnect;
 use super::fields::{self, Fields};
 use super::graph::{self, Draft};
 use super::measure::measure;
@@ -21,7 +22,7 @@ use std::collections::BTreeMap;
 pub const TASKS_MAX: usize = 1000;
 
 const CONSTRAINTS_MAX: usize = 32;
-const ROOT_FIELDS: &[&str] = &["kind", "name", "profile", "source", "resources", "tasks"];
+const ROOT_FIELDS: &[&str] = &["kind", "name", "profile", "source", "resources", "tasks", "disconnect"];
 const TASK_FIELDS: &[&str] =
     &["image", "command", "environment", "resources", "work", "inputs", "outputs", "constraints", "measure"];
 
@@ -78,12 +79,19 @@ fn job(root: &Node, problems: &mut Problems) -> Option<Job> {
     let mut drafts = fields
         .required("tasks", "write at least one task under `tasks`", problems)
         .and_then(|(node, place)| drafts(node, &place, problems))?;
+    let away = fields.optional("disconnect").and_then(|(node, place)| disconnect(node, &place, problems));
     graph::check(&drafts, source_written.is_some(), problems);
     if let Some(total) = &total {
         total::hold(total, programs(&mut source, &mut drafts), problems);
     }
     let tasks = tasks(drafts)?;
-    Some(Job { name: name?, profile: profile.map(String::from), source, tasks })
+    Some(Job {
+        name: name?,
+        profile: profile.map(String::from),
+        source,
+        tasks,
+        disconnect: away.unwrap_or_default(),
+    })
 }
 
 /// Everything that runs in a container, by name.

@@ -19,7 +19,6 @@ const UNSUPPORTED: &[&str] = &[
     "anti_affinity",
     "depends_on",
     "devices",
-    "disconnect",
     "gpu",
     "healthcheck",
     "ports",

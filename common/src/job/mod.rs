@@ -3,6 +3,7 @@
 //! `document` reads YAML or JSON and answers either with a [`Job`] in which every promise below holds
 //! or with every problem at once, each with its line and the remedy.
 
+mod disconnect;
 mod document;
 mod fields;
 mod graph;
@@ -16,6 +17,7 @@ mod total;
 mod tree;
 mod words;
 
+pub use disconnect::{Disconnect, LOST_AFTER_S, Reconcile};
 pub use document::{TASKS_MAX, line_of, parse};
 pub use measure::ITEMS_MAX;
 pub use program::{CPU_DEFAULT, MEMORY_DEFAULT};
@@ -39,6 +41,9 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
     pub tasks: BTreeMap<TaskName, Task>,
+    /// What happens when a node of the job is out of reach.
+    #[serde(default, skip_serializing_if = "Disconnect::is_default")]
+    pub disconnect: Disconnect,
 }
 
 /// Where a job's items come from.

@@ -18,6 +18,8 @@ pub(super) enum WordError {
     Compared { value: String, attribute: &'static str },
     #[error("{text:?} is no rate of items: it has to end in `/s`")]
     RateUnit { text: String },
+    #[error("{text:?} is no time: it has to be a whole number with `s`, `m`, `h` or `d`")]
+    Seconds { text: String },
     #[error("{text:?} is no rate of items: its number has to be above 0 and at most {max}", max = RATE_MAX)]
     RateNumber { text: String },
 }
@@ -39,6 +41,24 @@ impl FromStr for PerSecond {
             Ok(rate) if rate > 0.0 && rate <= RATE_MAX && number.chars().all(plain) => Ok(Self(rate)),
             _ => Err(WordError::RateNumber { text: excerpt(text) }),
         }
+    }
+}
+
+/// A time in whole seconds, written `30s`, `5m`, `2h` or `1d`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Seconds(pub(super) u32);
+
+impl FromStr for Seconds {
+    type Err = WordError;
+    fn from_str(text: &str) -> Result<Self, WordError> {
+        let units = [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400)];
+        let read = |(unit, seconds): (char, u32)| {
+            let digits = text.trim().strip_suffix(unit)?.trim_end();
+            let plain = !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit());
+            plain.then(|| digits.parse::<u32>().ok())??.checked_mul(seconds)
+        };
+        let seconds = units.into_iter().find_map(read);
+        seconds.map(Self).ok_or_else(|| WordError::Seconds { text: excerpt(text) })
     }
 }
 
@@ -193,6 +213,16 @@ mod tests {
         }
         for bad in ["/s", "0/s", "-1/s", "inf/s", "NaN/s", "1e3/s", "2000000/s"] {
             assert!(matches!(bad.parse::<PerSecond>(), Err(WordError::RateNumber { .. })), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_time_is_a_whole_number_with_its_unit() {
+        for (good, seconds) in [("30s", 30), ("5m", 300), ("2 h", 7_200), ("1d", 86_400), ("0s", 0)] {
+            assert_eq!(good.parse(), Ok(Seconds(seconds)), "{good}");
+        }
+        for bad in ["30", "s", "-1s", "+1s", "1.5m", "30 sec", "1m30s", "99999999999s", "99999999d"] {
+            assert!(matches!(bad.parse::<Seconds>(), Err(WordError::Seconds { .. })), "{bad}");
         }
     }
 

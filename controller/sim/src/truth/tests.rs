@@ -3,7 +3,7 @@
 use super::*;
 use crate::random::Draw;
 use edgeloom_common::ids::{FlowId, TaskName};
-use edgeloom_common::job::{Program, Resources, Source, Task};
+use edgeloom_common::job::{Disconnect, Program, Resources, Source, Task};
 use edgeloom_common::units::{BitRate, Bytes, MilliCores};
 use edgeloom_common::view::Bound;
 use edgeloom_sched::plan::{FlowPlan, Prediction, Share};
@@ -62,7 +62,13 @@ impl Case {
         let source =
             Source { node: "n1".parse().unwrap(), item: Bytes(125_000), rate_per_s: None, container: None };
         let tasks = BTreeMap::from([(name("t"), task)]);
-        let job = Job { name: "job".parse().unwrap(), profile: None, source: Some(source), tasks };
+        let job = Job {
+            name: "job".parse().unwrap(),
+            profile: None,
+            source: Some(source),
+            tasks,
+            disconnect: Disconnect::default(),
+        };
         let placement =
             BTreeMap::from([(TaskName::source(), "n1".parse().unwrap()), (name("t"), on.parse().unwrap())]);
         let prediction = Prediction { items_per_s: 1.0, bound: Bound::Compute, bound_by: String::new() };

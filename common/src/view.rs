@@ -31,6 +31,9 @@ pub struct JobView {
     /// How often it was planned anew while it ran, for a shortfall or a changed link or node.
     #[serde(default)]
     pub replans: u32,
+    /// What happened to tasks by no doing of theirs: `task detect was moved because node n2 is lost`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     pub tasks: Vec<TaskView>,
     pub flows: Vec<FlowView>,
     /// Placement, ports, ways and rates as one document; none while the job has no place.
@@ -171,6 +174,12 @@ pub struct NodeList {
 pub struct NodeView {
     pub name: NodeId,
     pub online: bool,
+    /// Since when it is offline, in milliseconds since 1970; none while it is online or was never heard of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offline_since_ms: Option<u64>,
+    /// It has been away for longer than some job allows, or changes no longer wait for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lost: bool,
     /// Inventory and links have arrived: the planner counts on it.
     pub ready: bool,
     pub architecture: String,

@@ -68,8 +68,11 @@ impl Step<'_> {
         let mut containers = now.containers.clone();
         let starts = |spec: &&ContainerSpec| !has(&now.containers, spec) && !self.sends(node, spec);
         containers.extend(target.containers.iter().filter(starts).cloned());
+        let mut stop_after_s = now.stop_after_s.clone();
+        stop_after_s.extend(target.stop_after_s.clone());
         DesiredState {
             images,
+            stop_after_s,
             containers: in_order_of(containers, target),
             flows: self.prepared_flows(node, &now, target),
             routes: self.prepared_routes(node, &now, target),
@@ -119,6 +122,7 @@ impl Step<'_> {
             flows: switched.flows.iter().filter(|flow| stays(flow)).cloned().collect(),
             routes: switched.routes.iter().filter(|route| routed(route)).cloned().collect(),
             images: target.images.clone(),
+            stop_after_s: target.stop_after_s.clone(),
             ..switched
         }
     }

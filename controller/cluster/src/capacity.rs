@@ -1,7 +1,8 @@
 //! Capacities and speeds that plans may lean on, from what nodes report of the moment.
 //!
 //! In: what both ends of a link say, each node's core speed, and what starved flows showed a link to carry.
-//! Out: steady values. A link counts as nothing while one of its ends says that it is down.
+//! Out: steady values. A link counts as nothing while one of its ends says that it is down, unless an end is
+//! offline: then it keeps what it had, and a node that comes back finds its links as they were.
 
 use crate::replan::Direction;
 use crate::replan::steady::Steady;
@@ -31,6 +32,13 @@ impl Capacities {
         steady.look(value, now_ms);
     }
 
+    /// One end of the link is not there, so nothing is known of the link.
+    pub(crate) fn excuse_link(&mut self, direction: &Direction) {
+        if let Some(steady) = self.links.get_mut(direction) {
+            steady.excuse();
+        }
+    }
+
     pub(crate) fn look_at_speed(&mut self, node: &NodeId, speed: f64, now_ms: u64) {
         match self.speeds.get_mut(node) {
             Some(steady) => drop(steady.look(speed, now_ms)),
@@ -49,6 +57,11 @@ impl Capacities {
     pub(crate) fn link(&self, from: &NodeId, to: &NodeId) -> Option<BitRate> {
         let told = self.links.get(&(from.clone(), to.clone()))?.told();
         (told >= 1.0).then_some(BitRate(told as u64))
+    }
+
+    /// What was told of a link before it fell to nothing, in bits a second.
+    pub(crate) fn before(&self, from: &NodeId, to: &NodeId) -> f64 {
+        self.links.get(&(from.clone(), to.clone())).map_or(0.0, Steady::before)
     }
 
     pub(crate) fn speed(&self, node: &NodeId) -> Option<f64> {

@@ -4,7 +4,7 @@
 //! through a bounded queue. Registries are asked in the caller's task, so a slow one holds up nobody else.
 
 use crate::documents::programs;
-use crate::error::{StartError, StopError, SubmitError};
+use crate::error::{ForgetError, StartError, StopError, SubmitError};
 use crate::events::Kind;
 use crate::holding::in_force;
 use crate::model::Image;
@@ -14,7 +14,6 @@ use crate::owner::{Order, Owner, Ownership, Planned};
 use crate::profiler::{Kept, Run, SurveyRequest, Trial};
 use crate::registry::{Registry, RegistryError};
 use crate::state::State;
-use crate::views;
 use edgeloom_common::desired::Pool;
 use edgeloom_common::ids::{ClusterId, JobName, NodeId, TaskName};
 use edgeloom_common::job::Job;
@@ -126,9 +125,15 @@ impl Cluster {
     pub async fn nodes(&self) -> Vec<NodeView> {
         let all = |owner: &mut Owner| {
             let table = owner.nodes.table.iter();
-            table.map(|(name, known)| views::node(owner.model(), name, known)).collect()
+            table.map(|(name, known)| owner.node(name, known)).collect()
         };
         self.ask(all).await.unwrap_or_default()
+    }
+
+    /// Lets go of a node that will not come back, and of the addresses that it may still have.
+    pub async fn forget(&self, node: NodeId) -> Result<(), ForgetError> {
+        let ended = ForgetError::Unavailable(node.clone());
+        self.ask(move |owner| owner.forget(&node)).await.unwrap_or(Err(ended))
     }
 
     /// Takes in a node's message.

@@ -6,7 +6,7 @@
 use crate::missing::sha256;
 use crate::model::{JobRecord, Model};
 use crate::pulls;
-use crate::topology::{DownLinks, next_hops};
+use crate::topology::{DownLinks, next_hops, pair};
 use edgeloom_common::desired::{
     ContainerSpec, DesiredState, FlowKey, FlowSpec, ImageRef, Pool, Protocol, TaskRoute,
 };
@@ -42,6 +42,7 @@ pub(crate) fn documents(model: &Model, ground: &Ground<'_>) -> Documents {
     for (record, plan) in model.committed() {
         add_containers(&mut documents, record, plan);
         add_routes(&mut documents, model, ground, (record, plan));
+        add_stops(&mut documents, record, plan);
         for flow in &plan.flows {
             add_flow(&mut documents, flow, flow_key(model, record, plan, flow));
         }
@@ -149,17 +150,47 @@ fn environment(record: &JobRecord, task: &TaskName, program: &Program) -> BTreeM
     variables
 }
 
+/// What each node with a container of the job does by itself when the controller is out of its reach.
+fn add_stops(documents: &mut Documents, record: &JobRecord, plan: &JobPlan) {
+    let Some(seconds) = record.job.disconnect.stop_on_client_after_s else { return };
+    for (task, _) in programs(&record.job) {
+        if let Some(document) = plan.placement.get(&task).and_then(|node| documents.get_mut(node)) {
+            document.stop_after_s.insert(record.job.name.clone(), seconds);
+        }
+    }
+}
+
 /// Every other node's host route to each task of the job.
 fn add_routes(documents: &mut Documents, model: &Model, ground: &Ground<'_>, job: (&JobRecord, &JobPlan)) {
     let (record, plan) = job;
     for (task, address) in &record.addresses {
         let Some(host) = plan.placement.get(task) else { continue };
-        for (node, via) in next_hops(&model.topology, ground.down, host) {
+        for (node, via) in ways(model, ground.down, (*address, host)) {
             if let Some(document) = documents.get_mut(&node) {
                 document.routes.push(TaskRoute { address: *address, via });
             }
         }
     }
+}
+
+/// Each node's next hop to a task: around links that are down where there is a way, and as if they were up
+/// where there is none, so that nothing changes for a node that is only away for a while. From where there is
+/// a way every hop comes nearer by such links alone, from elsewhere by any, so packets never go in a circle.
+/// No way leads through a node that is cut off and may have the address itself.
+fn ways(model: &Model, down: &DownLinks, (address, host): (Ipv4Addr, &NodeId)) -> BTreeMap<NodeId, NodeId> {
+    let mut barred = DownLinks::new();
+    for (node, strays) in &model.cut_off {
+        if node != host && strays.iter().any(|stray| stray.address == address) {
+            let peers = model.topology.get(node).into_iter().flat_map(BTreeMap::keys);
+            barred.extend(peers.map(|peer| pair(node, peer)));
+        }
+    }
+    let mut ways = next_hops(&model.topology, &barred, host);
+    if !down.is_empty() {
+        barred.extend(down.iter().cloned());
+        ways.extend(next_hops(&model.topology, &barred, host));
+    }
+    ways
 }
 
 /// A flow's packets go from the task's address, or from the node's own where a process is the source.

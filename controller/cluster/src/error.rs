@@ -64,6 +64,20 @@ pub enum SubmitError {
     Unavailable,
 }
 
+/// Why a node is not forgotten.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ForgetError {
+    #[error("there is no node {0}")]
+    Unknown(NodeId),
+    #[error("node {0} is online; switch it off or purge its agent first")]
+    Online(NodeId),
+    #[error("job {job} is placed on node {node}; stop it first")]
+    Used { node: NodeId, job: JobName },
+    /// The state cannot be written, or the cluster has ended.
+    #[error("that node {0} is gone cannot be kept; the controller's log says why")]
+    Unavailable(NodeId),
+}
+
 /// Why a job is not stopped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StopError {

@@ -30,6 +30,10 @@ pub(crate) enum Kind {
     NodeDown,
     /// Somebody spoke in a node's name who may not.
     Refused,
+    /// Out of reach for longer than a job allows.
+    NodeLost,
+    /// Back, and rid of what was placed elsewhere meanwhile.
+    NodeReturned,
     LinkUp,
     LinkDown,
 }
@@ -51,6 +55,8 @@ impl Kind {
             Self::NodeUp => "node-up",
             Self::NodeDown => "node-down",
             Self::Refused => "refused",
+            Self::NodeLost => "node-lost",
+            Self::NodeReturned => "node-returned",
             Self::LinkUp => "link-up",
             Self::LinkDown => "link-down",
         }

@@ -2,8 +2,8 @@
 //!
 //! While a new node pulls, everything that is not confirmed stays as it was before: a plan leans on all
 //! changes that were committed before it. Where nothing is known of a node, the careful answer is given,
-//! but for nodes that are away when a job goes back: those must not keep it from running, and whatever
-//! they have is cut off, since all routes lead elsewhere.
+//! but for nodes that are away when a job goes back, and for lost ones: those must not keep it from running,
+//! and whatever they have is cut off, since all routes lead elsewhere.
 
 use crate::documents::{Documents, Ground, documents};
 use crate::model::{Image, JobRecord, Model};
@@ -116,18 +116,23 @@ fn occupied(model: &Model, nodes: &Nodes) -> Occupied {
     for (record, _) in model.committed() {
         let job = &record.job.name;
         let returns = record.previous.is_none();
-        let away = |known: &NodeRecord| returns && (known.silent || !known.online);
+        // A lost node that has come back is waited for like any other.
+        let away = |node: &NodeId, known: &NodeRecord| {
+            let cut_off = model.cut_off.contains_key(node) && !known.online;
+            cut_off || (returns && (known.silent || !known.online))
+        };
         let mut note = |task: &TaskName, node: &NodeId| {
             occupied.entry((job.clone(), task.clone())).or_default().insert(node.clone());
         };
-        for (node, known) in nodes.table.iter().filter(|(_, known)| !away(known)) {
+        for (node, known) in nodes.table.iter().filter(|(node, known)| !away(node, known)) {
             let seen = known.observed.iter().flat_map(|seen| &seen.containers);
             seen.filter(|state| state.job == *job).for_each(|state| note(&state.task, node));
         }
         for (task, node) in &record.left {
             let known = nodes.table.get(node);
             let listed = known.and_then(|known| known.observed.as_ref()).is_some_and(|seen| seen.listed);
-            let clear = known.is_some_and(away) || (listed && nodes.confirmed(node, &model.published));
+            let clear = known.is_some_and(|known| away(node, known))
+                || (listed && nodes.confirmed(node, &model.published));
             if !clear {
                 note(task, node);
             }

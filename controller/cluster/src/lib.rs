@@ -4,8 +4,8 @@
 //! snapshot, the scheduler decides, the checker has to agree; the commit is journaled, and one document a
 //! node goes out in steps that never loop a packet nor overbook a link.
 //!
-//! Pure: `model documents barrier booking topology missing pulls addresses strategy capacity throughput
-//! replan events moves holding rebuild salvage`. Acting: `journal store directory transfer outbox registry`.
+//! Pure: `model record documents barrier booking topology missing pulls addresses strategy capacity throughput
+//! replan events moves holding lost rebuild salvage`. Acting: `journal store directory transfer outbox registry`.
 //! One owner holds it together.
 
 mod addresses;
@@ -20,6 +20,7 @@ mod events;
 mod explain;
 mod holding;
 mod journal;
+mod lost;
 mod missing;
 mod model;
 mod moves;
@@ -30,6 +31,7 @@ mod planner;
 mod profiler;
 mod pulls;
 mod rebuild;
+mod record;
 mod registry;
 mod replan;
 mod salvage;
@@ -45,7 +47,7 @@ mod views;
 
 pub use cluster::{Cluster, Settings};
 pub use directory::{Extent, repair};
-pub use error::{StartError, StopError, SubmitError};
+pub use error::{ForgetError, StartError, StopError, SubmitError};
 pub use journal::{JournalError, Loss};
 pub use nodes::NodeMessage;
 pub use outbox::Publish;

@@ -6,9 +6,9 @@
 
 use crate::missing::Layers;
 use crate::profiler::{Book, Kept};
+pub(crate) use crate::record::{JobRecord, Phase, Stray};
 use edgeloom_common::desired::{DesiredState, ImageRef, Version};
 use edgeloom_common::ids::{JobName, NodeId, TaskName};
-use edgeloom_common::job::Job;
 use edgeloom_sched::plan::JobPlan;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,77 +30,14 @@ pub(crate) struct Model {
     /// What was measured of programs.
     #[serde(default)]
     pub(crate) profiles: Book,
+    /// Nodes that changes no longer wait for, with what they may still run though it is wanted elsewhere or
+    /// not at all: nobody else gets these addresses until the node has confirmed a document without them.
+    #[serde(default)]
+    pub(crate) cut_off: BTreeMap<NodeId, BTreeSet<Stray>>,
 }
 
 /// Each node's neighbours, with its own address on the link.
 pub(crate) type Topology = BTreeMap<NodeId, BTreeMap<NodeId, Ipv4Addr>>;
-
-/// One job, from its acceptance until nothing of it is left.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct JobRecord {
-    pub(crate) job: Job,
-    pub(crate) phase: Phase,
-    pub(crate) since_ms: u64,
-    pub(crate) profile: String,
-    pub(crate) images: BTreeMap<TaskName, Image>,
-    /// One a task that runs a container, for the job's life.
-    pub(crate) addresses: BTreeMap<TaskName, Ipv4Addr>,
-    #[serde(default)]
-    pub(crate) plan: Option<JobPlan>,
-    /// Rises with every first commit: nodes pull the images of earlier jobs first.
-    #[serde(default)]
-    pub(crate) commit_number: u64,
-    /// Every node has once confirmed all of the commit; from then on only a stop takes it back.
-    #[serde(default)]
-    pub(crate) confirmed: bool,
-    /// The plan before a change that nodes have not confirmed yet: what the job goes back to.
-    #[serde(default)]
-    pub(crate) previous: Option<JobPlan>,
-    /// Nodes that had a task which a later plan places elsewhere, until all is confirmed: a container may
-    /// still be there.
-    #[serde(default)]
-    pub(crate) left: BTreeSet<(TaskName, NodeId)>,
-    /// Bytes that each task's pull will fetch, as of the commit; a task whose image its node pulls for
-    /// another one has no entry.
-    #[serde(default)]
-    pub(crate) bytes_predicted: BTreeMap<TaskName, u64>,
-    /// Why it waits.
-    #[serde(default)]
-    pub(crate) reason: String,
-}
-
-impl JobRecord {
-    /// All of the plan has arrived and nothing of an earlier one is left.
-    pub(crate) fn settled(&self) -> bool {
-        self.confirmed && self.previous.is_none() && self.left.is_empty()
-    }
-
-    fn confirm(&mut self) {
-        self.confirmed = true;
-        self.previous = None;
-        self.left.clear();
-    }
-
-    /// Notes which nodes the tasks leave; gives the plan before.
-    fn replace_plan(&mut self, plan: Option<JobPlan>) -> Option<JobPlan> {
-        let before = std::mem::replace(&mut self.plan, plan);
-        let was = before.iter().flat_map(|plan| &plan.placement);
-        self.left.extend(was.map(|(task, node)| (task.clone(), node.clone())));
-        let now = self.plan.iter().flat_map(|plan| &plan.placement);
-        for (task, node) in now {
-            self.left.remove(&(task.clone(), node.clone()));
-        }
-        before
-    }
-}
-
-/// Where a job is, as far as the controller decides it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Phase {
-    Waiting,
-    Committed,
-    Stopping,
-}
 
 /// An image as its registry resolved it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,6 +66,9 @@ pub(crate) struct Commit {
     pub(crate) plan: JobPlan,
     pub(crate) addresses: BTreeMap<TaskName, Ipv4Addr>,
     pub(crate) bytes_predicted: BTreeMap<TaskName, u64>,
+    /// Lost nodes that it leaves: they confirm nothing, and may run what they had.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) lost: BTreeSet<NodeId>,
 }
 
 /// One change.
@@ -165,6 +105,18 @@ pub(crate) enum Event {
     },
     Gone {
         job: JobName,
+    },
+    /// What nodes out of reach may still run of jobs that are done with them.
+    Stranded {
+        strays: Vec<(NodeId, Stray)>,
+    },
+    /// A node that was cut off has confirmed its document and runs nothing else.
+    Rejoined {
+        node: NodeId,
+    },
+    /// A node that will not come back.
+    Forgotten {
+        node: NodeId,
     },
     /// These documents go out next.
     Published {
@@ -231,17 +183,32 @@ impl Model {
                 record.phase = Phase::Waiting;
                 record.replace_plan(None);
                 record.previous = None;
+                record.moved.clear();
                 record.reason = reason;
             }),
             Event::Restored { job } => self.change(&job, |record| {
                 if let Some(previous) = record.previous.take() {
                     record.replace_plan(Some(previous));
+                    record.settle_moved();
                 }
             }),
             Event::Delayed { job, reason } => self.change(&job, |record| record.reason = reason),
             Event::Stopping { job } => self.change(&job, |record| record.phase = Phase::Stopping),
             Event::Gone { job } => {
                 self.jobs.remove(&job);
+            }
+            Event::Stranded { strays } => {
+                for (node, stray) in strays {
+                    self.cut_off.entry(node).or_default().insert(stray);
+                }
+            }
+            Event::Rejoined { node } => {
+                self.cut_off.remove(&node);
+            }
+            Event::Forgotten { node } => {
+                self.cut_off.remove(&node);
+                self.published.remove(&node);
+                self.topology.remove(&node);
             }
             Event::Published { documents } => {
                 for document in documents {
@@ -258,6 +225,7 @@ impl Model {
 
     fn commit(&mut self, commit: Commit) {
         let name = commit.plan.job.clone();
+        let lost = commit.lost.clone();
         let next = self.jobs.values().map(|record| record.commit_number).max().unwrap_or(0) + 1;
         self.change(&name, |record| {
             if record.phase == Phase::Waiting {
@@ -269,10 +237,22 @@ impl Model {
             record.addresses = commit.addresses;
             record.bytes_predicted = commit.bytes_predicted;
             let before = record.replace_plan(Some(commit.plan));
+            record.note_moved(before.as_ref(), &lost);
             if record.confirmed && record.previous.is_none() {
                 record.previous = before;
             }
         });
+        self.cut_off(&name, lost);
+    }
+
+    /// Changes of this job wait for these nodes no longer.
+    fn cut_off(&mut self, job: &JobName, lost: BTreeSet<NodeId>) {
+        let Some(record) = self.jobs.get(job) else { return };
+        for node in lost {
+            let strays = self.cut_off.entry(node.clone()).or_default();
+            let left = record.left.iter().filter(|(_, from)| *from == node);
+            strays.extend(left.filter_map(|(task, _)| record.stray(task)));
+        }
     }
 
     fn change(&mut self, job: &JobName, change: impl FnOnce(&mut JobRecord)) {
@@ -283,7 +263,8 @@ impl Model {
 
     /// Addresses that no other task may get.
     pub(crate) fn leased(&self) -> BTreeSet<Ipv4Addr> {
-        self.jobs.values().flat_map(|record| record.addresses.values().copied()).collect()
+        let of_jobs = self.jobs.values().flat_map(|record| record.addresses.values().copied());
+        of_jobs.chain(self.cut_off.values().flatten().map(|stray| stray.address)).collect()
     }
 
     /// No change is on its way: whatever is committed has arrived at every node.

@@ -1,7 +1,10 @@
 //! What nodes say about themselves, as last heard. Nothing here outlives the controller.
 //!
-//! A node is ready once it is online and has told inventory and links. It is offline after its Last Will or
-//! 30 s of silence; a Will of an older session than the one known changes nothing.
+//! A node is ready once it is online and has told inventory and links. It is offline after its Last Will,
+//! after 15 s of silence, or after 5 s if none of its neighbours reaches it any more; a Will of an older
+//! session than the one known changes nothing.
+
+mod presence;
 
 use crate::capacity::Capacities;
 use crate::documents::Documents;
@@ -16,7 +19,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 /// Without a word for this long a node counts as offline; reports come at least every 10 s.
-pub(crate) const SILENCE_MS: u64 = 30_000;
+pub(crate) const SILENCE_MS: u64 = 15_000;
+/// The same where all of its neighbours say that their links to it are down and it does not say so itself.
+pub(crate) const DOUBT_MS: u64 = 5_000;
+/// Nodes that lost the controller try again at least this often; until then those that are not back yet, when
+/// it starts or was cut off itself, may be as well as any.
+pub(crate) const GATHER_MS: u64 = 40_000;
+
+/// Links of a node that has only come online are not taken for dead: probes need their time.
+const SETTLED_IN_MS: u64 = 5_000;
 
 /// A median round trip longer than the least by this, and twice as long, tells of a queue that stands.
 const QUEUED_US: u32 = 10_000;
@@ -39,6 +50,10 @@ pub(crate) struct NodeRecord {
     gone: bool,
     pub(crate) session: u64,
     pub(crate) heard_ms: u64,
+    /// Since when it is as `online` says: offline since its last word or its Will.
+    pub(crate) since_ms: u64,
+    /// Since when no neighbour reaches it.
+    doubted_ms: Option<u64>,
     pub(crate) inventory: Option<Inventory>,
     pub(crate) links: Option<Links>,
     pub(crate) report: Option<Report>,
@@ -64,6 +79,8 @@ impl NodeRecord {
 #[derive(Debug, Default)]
 pub(crate) struct Nodes {
     pub(crate) table: BTreeMap<NodeId, NodeRecord>,
+    /// Since when there was always somebody online.
+    attended_ms: Option<u64>,
     /// What plans may lean on.
     pub(crate) capacities: Capacities,
 }
@@ -78,7 +95,13 @@ impl Nodes {
             return;
         }
         let settles = matches!(message, NodeMessage::Inventory(_) | NodeMessage::Links(_));
+        let was = self.online(node);
         self.hear(node, message, now_ms);
+        let record = self.table.entry(node.clone()).or_default();
+        if record.online != was {
+            record.since_ms = now_ms;
+        }
+        self.attend(now_ms);
         if settles {
             self.settle(now_ms);
         }
@@ -118,23 +141,17 @@ impl Nodes {
             for there in record.links.iter().flat_map(|links| &links.links) {
                 let Some(back) = self.reported(&there.neighbour, node) else { continue };
                 let Some(known) = capacity(there) else { continue };
-                let now = if there.up && back.up { known } else { BitRate(0) };
-                capacities.look_at_link((node.clone(), there.neighbour.clone()), now, now_ms);
+                let direction = (node.clone(), there.neighbour.clone());
+                if there.up && back.up {
+                    capacities.look_at_link(direction, known, now_ms);
+                } else if self.settled_in(node, now_ms) && self.settled_in(&direction.1, now_ms) {
+                    capacities.look_at_link(direction, BitRate(0), now_ms);
+                } else {
+                    capacities.excuse_link(&direction);
+                }
             }
         }
         self.capacities = capacities;
-    }
-
-    /// Marks nodes that have not spoken for too long; true if any changed.
-    pub(crate) fn expire(&mut self, now_ms: u64) -> bool {
-        let mut changed = false;
-        for record in self.table.values_mut() {
-            if record.online && now_ms.saturating_sub(record.heard_ms) > SILENCE_MS {
-                record.online = false;
-                changed = true;
-            }
-        }
-        changed
     }
 
     /// Whether a document may go there: a node that was never sent one has to say first what it holds.
@@ -143,20 +160,6 @@ impl Nodes {
             Some(known) if known.ahead.is_some() => false,
             Some(known) if known.observed.is_some() => true,
             _ => published.contains_key(node),
-        }
-    }
-
-    pub(crate) fn online(&self, node: &NodeId) -> bool {
-        self.table.get(node).is_some_and(|record| record.online)
-    }
-
-    /// Why nothing is known of what the node does now; none if it speaks and confirms.
-    pub(crate) fn absence(&self, node: &NodeId) -> Option<&'static str> {
-        match self.table.get(node) {
-            Some(known) if known.online && known.silent => Some("does not confirm its desired state"),
-            Some(known) if known.online => None,
-            Some(known) if known.heard_ms > 0 => Some("is offline"),
-            _ => Some("has not been heard of since the controller started"),
         }
     }
 

@@ -15,7 +15,7 @@ use edgeloom_common::units::TCP_GOODPUT;
 use edgeloom_sched::plan::{Decision, JobPlan, Unplaced};
 use edgeloom_sched::snapshot::{Change, Policy, Processors, Profiles, Running, Snapshot, Waiting};
 use edgeloom_sched::{Profile, check, decide};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Share of a link that flows may reserve.
 pub(crate) const LINK_SHARE: f64 = 0.95;
@@ -77,7 +77,7 @@ impl Planner<'_> {
             let addresses = addresses(self.ground.pool, &mut used, record)?;
             let mut bytes_predicted = pulls.add(record, &plan);
             bytes_predicted.extend(behind(record, &plan));
-            commits.push(Commit { plan, addresses, bytes_predicted });
+            commits.push(Commit { plan, addresses, bytes_predicted, lost: BTreeSet::new() });
         }
         self.documents_fit(waiting, &commits)?;
         Ok(Outcome { commits, unplaced: decision.unplaced })
@@ -175,7 +175,7 @@ fn behind<'a>(record: &'a JobRecord, plan: &'a JobPlan) -> impl Iterator<Item = 
 /// The addresses that the job has, or new ones.
 fn addresses(
     pool: &Pool,
-    used: &mut std::collections::BTreeSet<std::net::Ipv4Addr>,
+    used: &mut BTreeSet<std::net::Ipv4Addr>,
     record: &JobRecord,
 ) -> Result<BTreeMap<TaskName, std::net::Ipv4Addr>, PoolExhausted> {
     if !record.addresses.is_empty() {
@@ -212,7 +212,8 @@ pub(crate) fn new_record(
         commit_number: 0,
         confirmed: false,
         previous: None,
-        left: std::collections::BTreeSet::new(),
+        left: BTreeSet::new(),
+        moved: BTreeMap::new(),
         bytes_predicted: BTreeMap::new(),
         reason: String::new(),
     }

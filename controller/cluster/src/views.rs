@@ -47,11 +47,18 @@ pub(crate) fn job(model: &Model, nodes: &Nodes, record: &JobRecord) -> JobView {
         }),
         measured: None,
         replans: 0,
+        notes: notes(record),
         flows: flows.collect(),
         tasks,
         strategy: plan.map(|plan| strategy(&record.job, plan, &record.addresses)),
         explanation: None,
     }
+}
+
+/// Which tasks are not where they were placed first, and why.
+fn notes(record: &JobRecord) -> Vec<String> {
+    let moved = record.moved.iter();
+    moved.map(|(task, node)| format!("task {task} was moved because node {node} is lost")).collect()
 }
 
 /// What keeps a committed job from running: nodes that it needs and that are not there, whatever they said
@@ -144,6 +151,8 @@ pub(crate) fn node(model: &Model, name: &NodeId, known: &NodeRecord) -> NodeView
     NodeView {
         name: name.clone(),
         online: known.online,
+        offline_since_ms: Some(known.since_ms).filter(|since_ms| !known.online && *since_ms > 0),
+        lost: false,
         ready: known.ready(),
         architecture: inventory.map(|it| it.architecture.clone()).unwrap_or_default(),
         class: inventory.map(|it| it.class.clone()).unwrap_or_default(),

@@ -23,6 +23,7 @@ impl Owner {
         self.note_presence();
         self.give_up()?;
         self.take_back_overdue()?;
+        self.mend()?;
         self.decide_waiting()?;
         self.step()?;
         self.finish_stopping()
@@ -59,8 +60,9 @@ impl Owner {
 
     /// After the deadline: nodes that did not confirm are left out, and jobs that need them go back.
     fn give_up(&mut self) -> Result<(), JournalError> {
-        let silent = self.awaited();
-        if silent.is_empty() || self.now_ms.saturating_sub(self.step_ms) < STEP_DEADLINE_MS {
+        let mut silent = self.awaited();
+        silent.retain(|node| self.overdue_at(node));
+        if silent.is_empty() {
             return Ok(());
         }
         for node in &silent {
@@ -84,6 +86,7 @@ impl Owner {
             .map(|(record, plan)| (record.job.name.clone(), needs(plan)))
             .filter(|(_, nodes)| !nodes.is_empty())
             .collect();
+        self.fail(back.iter().map(|(job, _)| job.clone()));
         for (job, nodes) in back {
             let reason = format!("{TAKEN_BACK} {nodes} within {} s", STEP_DEADLINE_MS / 1000);
             self.events.note(self.now_ms, Some(&job), Kind::Waiting, reason.clone());
@@ -92,9 +95,16 @@ impl Owner {
         Ok(())
     }
 
+    /// The node had its time for this step, or was away for as long already.
+    fn overdue_at(&self, node: &NodeId) -> bool {
+        let known = self.nodes.table.get(node).filter(|known| !known.online && known.since_ms > 0);
+        let since_ms = known.map_or(self.step_ms, |known| known.since_ms.min(self.step_ms));
+        self.now_ms.saturating_sub(since_ms) >= STEP_DEADLINE_MS
+    }
+
     /// Publishes the next step once every awaited node has confirmed the one before.
     fn step(&mut self) -> Result<(), JournalError> {
-        if !self.awaited().is_empty() {
+        if !self.awaited().is_empty() || !self.informed() {
             return Ok(());
         }
         let mut goal = self.goal();
@@ -107,11 +117,31 @@ impl Owner {
         self.publish(documents.into_values().collect())
     }
 
+    /// Since the start every node that is there has told of its links: until then it is not known which are
+    /// down, and routes would change for nothing.
+    fn informed(&self) -> bool {
+        self.untold
+            .iter()
+            .filter_map(|node| self.nodes.table.get(node))
+            .all(|known| !known.online || self.now_ms.saturating_sub(known.since_ms) >= STEP_DEADLINE_MS)
+    }
+
     /// Everything committed has arrived at every node that answers.
     fn confirm(&mut self) -> Result<(), JournalError> {
         let fresh = self.model().committed().filter(|(record, _)| !record.settled());
         let jobs: Vec<JobName> = fresh.map(|(record, _)| record.job.name.clone()).collect();
-        if jobs.is_empty() { Ok(()) } else { self.state.commit(Event::Confirmed { jobs }) }
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        for job in &jobs {
+            let record = &self.model().jobs[job];
+            // One that went back to its old plan was not carried out.
+            if !record.confirmed || record.previous.is_some() {
+                self.losses.retries.carried_out(job);
+            }
+            self.strand(job, self.model().jobs[job].left.clone())?;
+        }
+        self.state.commit(Event::Confirmed { jobs })
     }
 
     pub(super) fn publish(&mut self, mut documents: Vec<DesiredState>) -> Result<(), JournalError> {
@@ -136,6 +166,7 @@ impl Owner {
             return Ok(());
         }
         for job in gone {
+            self.strand(&job, self.model().jobs[&job].whereabouts())?;
             self.state.commit(Event::Gone { job: job.clone() })?;
             self.events.note(self.now_ms, Some(&job), Kind::Gone, "nothing of it is left".to_owned());
         }

@@ -23,12 +23,14 @@ const UNDISTURBED_MS: u64 = 60_000;
 impl Owner {
     /// Decides on waiting jobs again if anything they depend on has changed.
     pub(super) fn decide_waiting(&mut self) -> Result<(), JournalError> {
-        let names = waiting(self.model());
-        let holding: Vec<_> =
-            self.model().jobs.values().map(|record| (&record.job.name, record.phase)).collect();
-        let leave = self.leave(0);
-        let seen = format!("{:?}{:?}{holding:?}{leave:?}", self.nodes.schedulable(), self.nodes.links());
-        if names.is_empty() || seen == self.decided_on {
+        let mut names = waiting(self.model());
+        names.retain(|job| self.losses.retries.may(job, self.now_ms));
+        if names.is_empty() {
+            self.decided_on.clear();
+            return Ok(());
+        }
+        let seen = format!("{}{names:?}{:?}", self.offer(), self.leave(0));
+        if seen == self.decided_on {
             return Ok(());
         }
         self.decided_on = seen;

@@ -1,14 +1,17 @@
 //! The one owner of the cluster's state: takes commands one by one and, after each, brings published
 //! documents a step nearer to the wanted ones.
 //!
-//! Five rooms: `decide` turns waiting jobs into commits, `advance` carries commits out to the nodes, `moves`
-//! takes changes back that cannot be made, `replan` changes jobs that run, `watch` tells what came and went.
+//! Six rooms: `decide` turns waiting jobs into commits, `advance` carries commits out to the nodes, `moves`
+//! takes changes back that cannot be made, `replan` changes jobs that run, `lost` places tasks of lost nodes
+//! anew, `watch` tells what came and went.
 //! What is acknowledged lies in the journal; what nodes say is only looked at.
 
 mod advance;
+mod cuts;
 mod decide;
 mod difference;
 mod explain;
+mod lost;
 mod measure;
 mod moves;
 mod observe;
@@ -20,8 +23,8 @@ use crate::documents::Ground;
 use crate::error::{StopError, SubmitError};
 use crate::events::{Events, Kind};
 use crate::journal::JournalError;
-use crate::model::{Event, Image, JobRecord, Model};
-use crate::nodes::Nodes;
+use crate::model::{Event, Image, JobRecord, Model, Phase};
+use crate::nodes::{NodeRecord, Nodes};
 use crate::outbox::Outbox;
 use crate::planner::{new_record, reason};
 use crate::state::State;
@@ -29,14 +32,15 @@ use crate::topology::DownLinks;
 use crate::views;
 use decide::refuse_never;
 use edgeloom_common::desired::Pool;
-use edgeloom_common::ids::{ClusterId, JobName, TaskName};
+use edgeloom_common::ids::{ClusterId, JobName, NodeId, TaskName};
 use edgeloom_common::job::Job;
-use edgeloom_common::view::{JobState, JobView};
+use edgeloom_common::view::{JobState, JobView, NodeView};
 use edgeloom_sched::Profile;
 pub(crate) use explain::Planned;
+use lost::Losses;
 use moves::Progress;
 use replan::ClosedLoop;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use watch::Presence;
 
 /// A job with its images resolved.
@@ -73,6 +77,9 @@ pub(crate) struct Owner {
     presence: Presence,
     /// Of tasks that move.
     progress: Option<Progress>,
+    losses: Losses,
+    /// Nodes with documents from before the start that have not told of their links since.
+    untold: BTreeSet<NodeId>,
 }
 
 impl Owner {
@@ -89,8 +96,14 @@ impl Owner {
             closed_loop: ClosedLoop::default(),
             presence: Presence::default(),
             progress: None,
+            losses: Losses::default(),
+            untold: BTreeSet::new(),
         };
+        owner.untold = owner.state.model.published.keys().cloned().collect();
         owner.state.model.published.keys().cloned().for_each(|node| owner.outbox.mark(node));
+        for node in owner.state.model.cut_off.keys() {
+            owner.nodes.table.entry(node.clone()).or_default().silent = true;
+        }
         owner
     }
 
@@ -174,7 +187,22 @@ impl Owner {
             view.measured = self.closed_loop.measured(record, self.now_ms);
         }
         view.replans = self.closed_loop.replans(&record.job.name);
+        if let Some(pause_ms) = self.losses.retries.pause_ms(&record.job.name, self.now_ms)
+            && record.phase == Phase::Waiting
+        {
+            view.reason.push_str(&format!("; tried again in {} s", pause_ms.div_ceil(1000)));
+        }
+        if let Some(reason) = self.losses.blocked.get(&record.job.name) {
+            view.state = JobState::Waiting;
+            view.reason.clone_from(reason);
+        }
         view
+    }
+
+    /// A node, and whether it is lost.
+    pub(crate) fn node(&self, name: &NodeId, known: &NodeRecord) -> NodeView {
+        let lost = self.is_lost(name);
+        NodeView { lost: lost && !known.online, ..views::node(self.model(), name, known) }
     }
 
     /// Everything that can be done now.

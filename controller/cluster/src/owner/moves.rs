@@ -8,6 +8,7 @@ use super::Owner;
 use crate::events::Kind;
 use crate::holding::{self, moves};
 use crate::journal::JournalError;
+use crate::lost::names;
 use crate::model::{Event, nodes_of};
 use crate::moves::{Goal, Phase};
 use edgeloom_common::ids::{JobName, NodeId};
@@ -43,14 +44,23 @@ impl Owner {
     pub(super) fn take_back_from(&mut self, silent: &BTreeSet<NodeId>) -> Result<bool, JournalError> {
         let changing = self.model().committed().filter_map(|(record, plan)| {
             let before = record.previous.as_ref()?;
-            Some(nodes_of(plan).into_iter().chain(nodes_of(before)))
+            // A change that leaves a lost node never waits for it.
+            let left = |node: &&NodeId| !self.model().cut_off.contains_key(*node);
+            let nodes: BTreeSet<_> = nodes_of(plan).union(&nodes_of(before)).copied().collect();
+            Some((&record.job.name, nodes.into_iter().filter(left).collect::<Vec<_>>()))
         });
-        let needed: BTreeSet<&str> =
-            changing.flatten().filter(|node| silent.contains(*node)).map(NodeId::as_str).collect();
+        let (mut needed, mut failed) = (BTreeSet::new(), BTreeSet::new());
+        for (job, nodes) in changing {
+            let gone = nodes.into_iter().filter(|node| silent.contains(*node));
+            let gone: BTreeSet<NodeId> = gone.cloned().collect();
+            failed.extend((!gone.is_empty()).then(|| job.clone()));
+            needed.extend(gone);
+        }
         if needed.is_empty() {
             return Ok(false);
         }
-        let nodes = needed.into_iter().collect::<Vec<_>>().join(", ");
+        self.fail(self.at_fault(failed));
+        let nodes = names(&needed);
         let seconds = super::advance::STEP_DEADLINE_MS / 1000;
         self.take_back(&format!("{} {nodes} within {seconds} s", super::decide::TAKEN_BACK))?;
         Ok(true)
@@ -70,12 +80,30 @@ impl Owner {
         let since = before.unwrap_or(now);
         self.progress = Some(since);
         match self.overdue(now.phase, self.now_ms.saturating_sub(since.at_ms)) {
-            Some(reason) => self.take_back(&reason),
+            Some((job, reason)) => {
+                self.fail(self.at_fault(BTreeSet::from([job])));
+                self.take_back(&reason)
+            }
             None => Ok(()),
         }
     }
 
-    fn overdue(&self, phase: Phase, waited_ms: u64) -> Option<String> {
+    /// The last commits of these jobs were not carried out; they are made again after a while.
+    pub(super) fn fail(&mut self, jobs: impl IntoIterator<Item = JobName>) {
+        for (turn, job) in (0..).zip(jobs) {
+            self.losses.retries.failed(&job, turn, self.now_ms);
+        }
+    }
+
+    /// Those at fault, and then new jobs that go back with them: one of these may be what asks for the change.
+    fn at_fault(&self, jobs: BTreeSet<JobName>) -> Vec<JobName> {
+        let fresh = self.model().committed().filter(|(record, _)| !record.confirmed);
+        let fresh = fresh.map(|(record, _)| record.job.name.clone()).filter(|job| !jobs.contains(job));
+        let fresh: Vec<JobName> = fresh.collect();
+        jobs.into_iter().chain(fresh).collect()
+    }
+
+    fn overdue(&self, phase: Phase, waited_ms: u64) -> Option<(JobName, String)> {
         let (model, seconds) = (self.model(), waited_ms / 1000);
         let deadline_ms = if phase == Phase::Pulling { PULL_DEADLINE_MS } else { CONTAINER_DEADLINE_MS };
         if waited_ms < deadline_ms {
@@ -85,23 +113,27 @@ impl Owner {
             Phase::Pulling => {
                 let it = moves(model).find(|it| holding::pulls(model, &self.nodes, it))?;
                 let image = &it.image.reference.name;
-                Some(format!("image {image} of task {} is not on node {} after {seconds} s", it.task, it.to))
+                let text =
+                    format!("image {image} of task {} is not on node {} after {seconds} s", it.task, it.to);
+                Some((it.job.clone(), text))
             }
             Phase::Vacating => {
                 let stays = moves(model).find(|it| holding::shows(&self.nodes, it.from, it).is_some());
                 let it = stays.or_else(|| moves(model).next())?;
-                Some(format!("task {} has not left node {} within {seconds} s", it.task, it.from))
+                let text = format!("task {} has not left node {} within {seconds} s", it.task, it.from);
+                Some((it.job.clone(), text))
             }
             Phase::Clearing => None,
             Phase::Last => {
                 let it = holding::not_running(model, &self.nodes)?;
-                Some(format!("task {} does not run on node {} after {seconds} s", it.task, it.to))
+                let text = format!("task {} does not run on node {} after {seconds} s", it.task, it.to);
+                Some((it.job.clone(), text))
             }
         }
     }
 
     /// Everything that is not confirmed goes back.
-    fn take_back(&mut self, reason: &str) -> Result<(), JournalError> {
+    pub(super) fn take_back(&mut self, reason: &str) -> Result<(), JournalError> {
         let open =
             self.model().committed().filter(|(record, _)| !record.confirmed || record.previous.is_some());
         let open: Vec<(JobName, bool)> =

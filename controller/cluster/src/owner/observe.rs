@@ -3,7 +3,7 @@
 use super::Owner;
 use crate::model::Event;
 use crate::nodes::NodeMessage;
-use edgeloom_common::desired::DesiredState;
+use edgeloom_common::desired::{DesiredState, Version};
 use edgeloom_common::ids::NodeId;
 
 impl Owner {
@@ -13,13 +13,20 @@ impl Owner {
         if let NodeMessage::Report(report) = &message {
             self.closed_loop.take(node, report, self.now_ms);
         }
+        if matches!(message, NodeMessage::Links(_)) {
+            self.untold.remove(node);
+        }
+        let told_version = matches!(message, NodeMessage::Observed(_));
         let connected = matches!(&message, NodeMessage::Status(status) if status.online);
         self.nodes.observe(node, message, self.now_ms, &self.settings.cluster);
         if connected {
             self.outbox.mark(node.clone());
         }
-        if !only_load {
+        if told_version {
             self.compare_version(node);
+            self.rejoin(node);
+        }
+        if !only_load {
             self.advance();
         }
     }
@@ -37,12 +44,7 @@ impl Owner {
         let overruled = self.model().overrules && theirs.epoch < u64::MAX / 2;
         let ahead = (theirs > ours && !overruled).then_some(theirs);
         if theirs > ours && overruled {
-            tracing::warn!(%node, ?theirs, ?ours, "a node has a newer document than was ever sent; the epoch rises");
-            let epoch = theirs.epoch.max(self.model().epoch) + 1;
-            if self.keep(Event::EpochRaised { epoch }).is_ok() {
-                let all: Vec<DesiredState> = self.model().published.values().cloned().collect();
-                let _ = self.publish(all);
-            }
+            self.overtake(node, theirs);
         }
         if let Some(known) = self.nodes.table.get_mut(node) {
             if ahead.is_some() && known.ahead.is_none() {
@@ -54,6 +56,24 @@ impl Owner {
             && let Some(known) = self.nodes.table.get_mut(node)
         {
             known.silent = false;
+        }
+    }
+
+    /// Our state is an old copy: the node gets its document again, newer than the one it has. One that was
+    /// never sent any gets its first one in its turn; for all others the next one tells the new epoch.
+    fn overtake(&mut self, node: &NodeId, theirs: Version) {
+        let model = self.model();
+        if theirs.epoch >= model.epoch {
+            tracing::warn!(%node, ?theirs, "a node has a newer document than was ever sent; the epoch rises");
+            if self.keep(Event::EpochRaised { epoch: theirs.epoch + 1 }).is_err() {
+                return;
+            }
+        }
+        let document: Vec<DesiredState> = self.model().published.get(node).cloned().into_iter().collect();
+        if !document.is_empty()
+            && let Err(error) = self.publish(document)
+        {
+            tracing::error!(%error, %node, "a document is not published anew");
         }
     }
 

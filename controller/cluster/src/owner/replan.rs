@@ -5,6 +5,7 @@
 //! change is on its way to the nodes.
 
 use super::Owner;
+use super::cuts::Cuts;
 use super::difference::difference;
 use crate::events::Kind;
 use crate::model::{Commit, Event, JobRecord, Phase};
@@ -33,6 +34,7 @@ pub(super) struct ClosedLoop {
     /// Works measured while jobs run.
     online: BTreeMap<JobName, Profiles>,
     pub(super) known: BTreeMap<JobName, Known>,
+    pub(super) cuts: Cuts,
 }
 
 impl ClosedLoop {
@@ -56,9 +58,11 @@ impl ClosedLoop {
 impl Owner {
     pub(super) fn close_the_loop(&mut self) {
         self.follow_plans();
+        self.follow_cuts();
         if !self.awaited().is_empty() || !self.model().settled() {
             return;
         }
+        self.lead_around();
         let seen = self.seen();
         for finding in self.closed_loop.replanner.look(&seen) {
             self.act(finding, &seen);
@@ -97,6 +101,11 @@ impl Owner {
         }
     }
 
+    /// Counts a change of a running job that another room made.
+    pub(super) fn count_replan(&mut self, job: &JobName) {
+        self.closed_loop.replanner.count(job);
+    }
+
     fn act(&mut self, finding: Finding, seen: &Seen) {
         match finding {
             Finding::Replan { cause, jobs } => self.replan(&cause, &jobs, seen),
@@ -115,11 +124,10 @@ impl Owner {
     }
 
     /// Plans these jobs anew; others may change their rates.
-    fn replan(&mut self, cause: &Cause, jobs: &[JobName], seen: &Seen) {
+    pub(super) fn replan(&mut self, cause: &Cause, jobs: &[JobName], seen: &Seen) {
         self.learn(cause);
         let changes = jobs.iter().map(|job| (job.clone(), Change::Placement)).collect();
-        let lost = self.without_a_way(jobs);
-        let (commits, kept) = match self.outcome(&lost.iter().collect::<Vec<_>>(), &changes) {
+        let (commits, kept) = match self.another_way(jobs, &changes) {
             Ok(outcome) => {
                 let unplaced = outcome.unplaced.first().map(reason);
                 (outcome.commits, unplaced.unwrap_or_else(|| "nothing better was found".to_owned()))
@@ -147,22 +155,6 @@ impl Owner {
         self.closed_loop.replanner.acted(cause, jobs, &changed, seen);
         self.follow_plans();
         self.advance();
-    }
-
-    /// Jobs with a flow over a link that is not there any more. There is nothing to go on from, so these are
-    /// placed as if they waited.
-    fn without_a_way(&self, jobs: &[JobName]) -> Vec<JobRecord> {
-        let links = self.nodes.links();
-        let joined = |hop: &[NodeId]| {
-            links.iter().any(|link| {
-                (&link.a, &link.b) == (&hop[0], &hop[1]) || (&link.a, &link.b) == (&hop[1], &hop[0])
-            })
-        };
-        let lost = |record: &&JobRecord| {
-            let flows = record.plan.iter().flat_map(|plan| &plan.flows);
-            flows.into_iter().any(|flow| !flow.path.windows(2).all(joined))
-        };
-        jobs.iter().filter_map(|job| self.model().jobs.get(job)).filter(lost).cloned().collect()
     }
 
     /// What a re-plan is told as, before it is made.

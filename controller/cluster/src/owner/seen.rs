@@ -23,7 +23,8 @@ impl Owner {
             running_ms.is_some_and(|since_ms| self.now_ms.saturating_sub(since_ms) >= SETTLED_MS)
         };
         let jobs = self.model().committed();
-        let jobs = jobs.filter(|(record, _)| record.settled() && settled(&record.job.name));
+        let jobs = jobs
+            .filter(|(record, plan)| record.settled() && settled(&record.job.name) && self.all_there(plan));
         let capacities = &self.nodes.capacities;
         Seen {
             now_ms: self.now_ms,
@@ -31,6 +32,11 @@ impl Owner {
             links: self.links_seen(),
             speeds: capacities.speeds().map(|(node, speed)| (node.clone(), speed)).collect(),
         }
+    }
+
+    /// Every node with a task of the plan is online. Without one of them nothing is learnt of the rest.
+    pub(super) fn all_there(&self, plan: &JobPlan) -> bool {
+        plan.placement.values().all(|node| self.nodes.online(node))
     }
 
     fn links_seen(&self) -> BTreeMap<Direction, LinkSeen> {

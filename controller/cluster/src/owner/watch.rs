@@ -21,7 +21,7 @@ impl Owner {
             let (kind, text) = match (told, known.online) {
                 (None, true) => (Kind::NodeUp, format!("node {node} is online")),
                 (Some(false), true) => (Kind::NodeUp, format!("node {node} is back")),
-                (Some(true), false) => (Kind::NodeDown, format!("node {node} is lost")),
+                (Some(true), false) => (Kind::NodeDown, format!("node {node} is offline")),
                 _ => continue,
             };
             self.events.note(self.now_ms, None, kind, text);

@@ -108,9 +108,12 @@ impl Replanner {
             self.begin(job, seen);
             self.pauses.note_job(job.clone(), seen.now_ms);
         }
-        for job in changed {
-            *self.replans.entry(job.clone()).or_default() += 1;
-        }
+        changed.iter().for_each(|job| self.count(job));
+    }
+
+    /// A running job got a new plan for what happened to it.
+    pub(crate) fn count(&mut self, job: &JobName) {
+        *self.replans.entry(job.clone()).or_default() += 1;
     }
 
     /// What is to be done or told now.

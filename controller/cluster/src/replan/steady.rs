@@ -8,6 +8,8 @@
 pub(super) const WITHIN: f64 = 0.1;
 /// How long a value has to be lower.
 const FALL_AFTER_MS: u64 = 5_000;
+/// How long it has to be nothing at all: whoever says so has made sure already.
+const NOTHING_AFTER_MS: u64 = 2_000;
 /// How long it has to be higher, by how often it fell lately; the last holds for more.
 const RISE_AFTER_MS: [u64; 5] = [10_000, 10_000, 120_000, 480_000, 1_920_000];
 /// Falls older than this are forgotten.
@@ -29,16 +31,23 @@ pub(crate) struct Steady {
     off: Option<Off>,
     falls: usize,
     fell_ms: u64,
+    /// What was told before it fell to nothing.
+    before: Option<f64>,
 }
 
 impl Steady {
     /// The first value counts at once: there is nothing to lean on but it.
     pub(crate) const fn new(value: f64) -> Self {
-        Self { told: value, off: None, falls: 0, fell_ms: 0 }
+        Self { told: value, off: None, falls: 0, fell_ms: 0, before: None }
     }
 
     pub(crate) const fn told(&self) -> f64 {
         self.told
+    }
+
+    /// What was told before it fell to nothing; what is told, if it did not.
+    pub(crate) fn before(&self) -> f64 {
+        self.before.unwrap_or(self.told)
     }
 
     /// Looks at the value now; true if another one is told.
@@ -60,15 +69,33 @@ impl Steady {
         if now_ms.saturating_sub(self.fell_ms) > LATELY_MS {
             self.falls = 0;
         }
-        let patience = RISE_AFTER_MS[self.falls.min(RISE_AFTER_MS.len() - 1)];
-        if now_ms.saturating_sub(now.since_ms) < if below { FALL_AFTER_MS } else { patience } {
+        if now_ms.saturating_sub(now.since_ms) < self.patience(now) {
             return false;
         }
         if below {
             (self.falls, self.fell_ms) = (self.falls + 1, now_ms);
         }
+        self.before = (now.least < 1.0).then_some(self.told);
         (self.told, self.off) = (now.least, None);
         true
+    }
+
+    fn patience(&self, now: Off) -> u64 {
+        if !now.below {
+            RISE_AFTER_MS[self.falls.min(RISE_AFTER_MS.len() - 1)]
+        } else if now.least < 1.0 {
+            NOTHING_AFTER_MS
+        } else {
+            FALL_AFTER_MS
+        }
+    }
+
+    /// That it fell to nothing had a reason which says nothing about it: as before, and no fall.
+    pub(crate) fn excuse(&mut self) {
+        self.off = None;
+        if let Some(before) = self.before.take() {
+            (self.told, self.falls) = (before, self.falls.saturating_sub(1));
+        }
     }
 }
 
@@ -99,6 +126,16 @@ mod tests {
         let mut steady = Steady::new(20.0);
         assert_eq!(fed(&mut steady, 100, [10.0; 60]), [105]);
         assert_eq!(fed(&mut steady, 160, [20.0; 60]), [170]);
+    }
+
+    #[test]
+    fn nothing_at_all_is_told_sooner_and_can_be_excused() {
+        let mut steady = Steady::new(20.0);
+        assert_eq!(fed(&mut steady, 100, [0.0; 10]), [102]);
+        steady.excuse();
+        assert!((steady.told() - 20.0).abs() < 1e-9);
+        assert_eq!(fed(&mut steady, 120, [0.0; 10]), [122]);
+        assert_eq!(fed(&mut steady, 160, [20.0; 60]), [170], "the excused fall does not count");
     }
 
     #[test]

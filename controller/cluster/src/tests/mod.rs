@@ -1,11 +1,15 @@
 //! The package as a whole: barriers under every interleaving, and a cluster of simulated nodes.
 
+mod away;
+mod back_off;
 mod barrier;
 mod cluster;
 mod durability;
 mod explain;
 mod handle;
 mod loss;
+mod losses;
+mod lost_midway;
 mod moves;
 mod profiler;
 mod pulls;

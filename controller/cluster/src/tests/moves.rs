@@ -6,6 +6,7 @@ use edgeloom_common::ids::{NodeId, TaskName};
 use edgeloom_common::units::{BitRate, Bytes, MilliCores};
 use edgeloom_common::view::JobState;
 use edgeloom_sched::plan::{JobPlan, Share};
+use std::collections::BTreeSet;
 
 fn node(text: &str) -> NodeId {
     text.parse().unwrap()
@@ -42,7 +43,7 @@ fn replan(world: &mut World, change: impl FnOnce(&mut JobPlan)) {
     let mut plan = record.plan.clone().unwrap();
     change(&mut plan);
     let (addresses, bytes_predicted) = (record.addresses.clone(), record.bytes_predicted.clone());
-    let commit = Commit { plan, addresses, bytes_predicted };
+    let commit = Commit { plan, addresses, bytes_predicted, lost: BTreeSet::new() };
     world.owner.state.commit(Event::Committed { commits: vec![commit] }).unwrap();
     world.owner.advance();
 }

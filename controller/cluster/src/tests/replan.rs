@@ -226,6 +226,41 @@ fn a_link_that_is_cut_leads_to_another_way() {
 }
 
 #[test]
+fn flows_over_a_line_that_one_end_calls_down_have_another_way_within_three_seconds() {
+    for both in [true, false] {
+        // A job that has only begun counts as well.
+        for before in [6, 20] {
+            let mut run = Loop::new();
+            run.pass(before);
+            if both {
+                run.set_link(false);
+            } else {
+                let mut told = links("n2");
+                told.links[0].up = false;
+                run.world.owner.observe(&node("n2"), NodeMessage::Links(told));
+            }
+            run.pass(3);
+            assert_eq!((run.view().replans, run.reserved()), (1, 0), "{:?}", run.events("replan"));
+        }
+    }
+}
+
+#[test]
+fn a_line_that_is_down_where_there_is_no_other_way_is_told_once_and_moves_nothing_before_lost_after() {
+    let mut run = Loop::of(heavy("a"));
+    run.pass(20);
+    let before = run.world.owner.model().jobs[&"a".parse().unwrap()].plan.clone();
+    for (name, peers) in [("n1", [0, 1]), ("n2", [0, 1]), ("n3", [0, 1])] {
+        let mut told = links(name);
+        peers.into_iter().for_each(|peer| told.links[peer].up = false);
+        run.world.owner.observe(&node(name), NodeMessage::Links(told));
+    }
+    run.pass(50);
+    assert_eq!((run.view().replans, run.events("kept").len()), (0, 1), "{:?}", run.events("kept"));
+    assert_eq!(run.world.owner.model().jobs[&"a".parse().unwrap()].plan, before);
+}
+
+#[test]
 fn what_a_departed_job_leaves_is_shared_out() {
     let mut run = Loop::of(heavy("a"));
     let alone = run.view().prediction.unwrap().items_per_s_predicted;

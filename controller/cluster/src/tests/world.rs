@@ -10,7 +10,7 @@ use edgeloom_common::desired::{DesiredState, ImageRef, Pool};
 use edgeloom_common::ids::{NodeId, TaskName};
 use edgeloom_common::report::{
     Capabilities, ContainerPhase, ContainerState, ImageStore, Inventory, LayerInventory, LinkReport, Links,
-    Observed, Status,
+    Observed, Report, Status,
 };
 use edgeloom_common::units::{BitRate, Bytes, MilliCores};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +21,7 @@ use tokio::sync::mpsc;
 pub(super) const NODES: [&str; 3] = ["n1", "n2", "n3"];
 
 pub(super) struct World {
+    names: &'static [&'static str],
     pub(super) owner: Owner,
     published: mpsc::Receiver<Publish>,
     dir: tempfile::TempDir,
@@ -29,8 +30,12 @@ pub(super) struct World {
     /// Every document in the order of its arrival.
     pub(super) arrivals: Vec<DesiredState>,
     pub(super) dead: BTreeSet<NodeId>,
+    /// Nodes that no neighbour reaches.
+    unpowered: BTreeSet<NodeId>,
     /// Nodes that show no image that they did not have before.
     pub(super) pulling: BTreeSet<NodeId>,
+    /// Nodes whose kernel takes no document that has a container of this task.
+    pub(super) refusing: BTreeSet<(NodeId, TaskName)>,
     /// Containers that nodes show though no document lists them any more.
     pub(super) lingering: BTreeMap<NodeId, Vec<ContainerState>>,
 }
@@ -53,16 +58,24 @@ pub(super) fn owner(dir: &tempfile::TempDir, now_ms: u64) -> (Owner, mpsc::Recei
 impl World {
     /// Three nodes in a triangle of 20 Mbit/s, all ready.
     pub(super) fn new() -> Self {
+        Self::of(&NODES)
+    }
+
+    /// The same with these nodes, each joined to each.
+    pub(super) fn of(names: &'static [&'static str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let (owner, published) = owner(&dir, 1_000);
         let mut world = Self {
+            names,
             owner,
             published,
             dir,
             held: BTreeMap::new(),
             arrivals: Vec::new(),
             dead: BTreeSet::new(),
+            unpowered: BTreeSet::new(),
             pulling: BTreeSet::new(),
+            refusing: BTreeSet::new(),
             lingering: BTreeMap::new(),
         };
         world.connect();
@@ -78,28 +91,77 @@ impl World {
 
     /// The same, with something done to the directory in between.
     pub(super) fn restart_after(self, change: impl FnOnce(&Path)) -> Self {
-        let Self { owner: mut old, dir, held, dead, pulling, lingering, .. } = self;
+        let Self { names, owner: mut old, dir, held, dead, unpowered, pulling, refusing, lingering, .. } = self;
         let now_ms = old.now_ms;
         old.state.write_store();
         drop(old);
         change(dir.path());
         let (owner, published) = owner(&dir, now_ms);
-        Self { owner, published, dir, held, arrivals: Vec::new(), dead, pulling, lingering }
+        let arrivals = Vec::new();
+        Self { names, owner, published, dir, held, arrivals, dead, unpowered, pulling, refusing, lingering }
     }
 
     /// Living nodes come online.
     pub(super) fn connect(&mut self) {
-        for name in NODES {
-            let node: NodeId = name.parse().unwrap();
-            if self.dead.contains(&node) {
-                continue;
-            }
+        for node in self.alive() {
             self.owner.observe(&node, NodeMessage::Status(Status::new(true, 1)));
             self.owner.observe(&node, NodeMessage::Inventory(inventory()));
-            self.owner.observe(&node, NodeMessage::Links(links(name)));
+            self.owner.observe(&node, NodeMessage::Links(self.links(&node)));
             if !self.held.contains_key(&node) {
-                self.owner.observe(&node, NodeMessage::Observed(nothing(name)));
+                self.owner.observe(&node, NodeMessage::Observed(nothing(node.as_str())));
             }
+        }
+    }
+
+    pub(super) fn alive(&self) -> Vec<NodeId> {
+        let all = self.names.iter().map(|name| name.parse::<NodeId>().unwrap());
+        all.filter(|node| !self.dead.contains(node)).collect()
+    }
+
+    /// Links as a node reports them.
+    fn links(&self, own: &NodeId) -> Links {
+        let mut told = links_among(self.names, own.as_str());
+        for link in &mut told.links {
+            link.up = !self.unpowered.contains(&link.neighbour);
+        }
+        told
+    }
+
+    /// The power of a node fails: its neighbours reach it no more, and nothing says so but they.
+    pub(super) fn power_off(&mut self, name: &str) {
+        let node: NodeId = name.parse().unwrap();
+        self.dead.insert(node.clone());
+        self.unpowered.insert(node);
+        for node in self.alive() {
+            self.owner.observe(&node, NodeMessage::Links(self.links(&node)));
+        }
+    }
+
+    /// A node loses its connection to the controller and nothing else; the broker says so.
+    pub(super) fn cut_off(&mut self, name: &str) {
+        let node: NodeId = name.parse().unwrap();
+        self.dead.insert(node.clone());
+        self.owner.observe(&node, NodeMessage::Status(Status::new(false, 1)));
+    }
+
+    /// A node is back with what it held, and links are as before.
+    pub(super) fn bring_back(&mut self, name: &str) {
+        let node: NodeId = name.parse().unwrap();
+        self.dead.remove(&node);
+        self.unpowered.remove(&node);
+        self.connect();
+        self.show();
+        self.settle();
+    }
+
+    /// Seconds pass; living nodes report in each.
+    pub(super) fn live(&mut self, seconds: u64) {
+        for _ in 0..seconds {
+            for node in self.alive() {
+                self.owner.observe(&node, NodeMessage::Report(Report::default()));
+            }
+            self.pass(1_000);
+            self.settle();
         }
     }
 
@@ -134,6 +196,8 @@ impl World {
     fn observed(&self, document: &DesiredState) -> Observed {
         let mut seen = observed(document);
         seen.converged = !self.pulling.contains(&document.node);
+        let refused = |task: &TaskName| self.refusing.contains(&(document.node.clone(), task.clone()));
+        seen.network_applied = !document.containers.iter().any(|spec| refused(&spec.task));
         seen.containers.extend(self.lingering.get(&document.node).into_iter().flatten().cloned());
         seen
     }
@@ -190,6 +254,10 @@ pub(super) fn inventory() -> Inventory {
 }
 
 pub(super) fn links(own: &str) -> Links {
+    links_among(&NODES, own)
+}
+
+fn links_among(names: &[&str], own: &str) -> Links {
     let link = |peer: &&str| LinkReport {
         neighbour: peer.parse().unwrap(),
         interface: "eth0".to_owned(),
@@ -201,7 +269,7 @@ pub(super) fn links(own: &str) -> Links {
         loss_permille: 0,
         up: true,
     };
-    Links { schema: 1, links: NODES.iter().filter(|peer| **peer != own).map(link).collect() }
+    Links { schema: 1, links: names.iter().filter(|peer| **peer != own).map(link).collect() }
 }
 
 /// What a node shows that was never sent a document.

@@ -100,6 +100,7 @@ mod tests {
             prediction: None,
             measured: None,
             replans: 0,
+            notes: vec![],
             tasks: vec![task],
             flows: vec![],
             strategy: None,

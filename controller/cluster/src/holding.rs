@@ -10,7 +10,7 @@ use crate::model::{Image, JobRecord, Model};
 use crate::moves::{Goal, Occupied, Phase};
 use crate::nodes::{NodeRecord, Nodes};
 use edgeloom_common::ids::{JobName, NodeId, TaskName};
-use edgeloom_common::report::ContainerPhase;
+use edgeloom_common::report::{ContainerPhase, ContainerState};
 use edgeloom_sched::plan::JobPlan;
 
 /// A task on its way to another node.
@@ -67,7 +67,13 @@ fn has_image(known: &NodeRecord, published: &Documents, it: &Move<'_>) -> bool {
         layers.is_some_and(|layers| inventory.layers.image_ids.contains(&layers.config.digest))
     });
     let document = published.get(it.to);
+    let runs = |state: &ContainerState| {
+        (&state.job, &state.task) == (it.job, it.task) && state.phase == ContainerPhase::Running
+    };
     known.observed.as_ref().is_some_and(|seen| {
+        if known.online && seen.containers.iter().any(runs) {
+            return true;
+        }
         let listed = document.is_some_and(|document| {
             document.version() == seen.version && document.images.contains(reference)
         });

@@ -61,6 +61,8 @@ pub(crate) struct NodeRecord {
     /// Holds this document, newer than any that was ever sent: our state was lost or is an old copy, and
     /// what the node runs must not be taken for left over.
     pub(crate) ahead: Option<Version>,
+    /// When it was told.
+    pub(crate) observed_ms: u64,
     /// Did not confirm a document in time; nothing new goes there until it does.
     pub(crate) silent: bool,
 }
@@ -124,7 +126,9 @@ impl Nodes {
             NodeMessage::Report(report) => record.report = Some(report),
             NodeMessage::Inventory(inventory) => record.inventory = Some(inventory),
             NodeMessage::Links(links) => record.links = Some(links),
-            NodeMessage::Observed(observed) => record.observed = Some(observed),
+            NodeMessage::Observed(observed) => {
+                (record.observed, record.observed_ms) = (Some(observed), now_ms);
+            }
         }
         record.heard_ms = now_ms;
         // After mere silence the session lives on and brings no new birth. What arrives after a Will is late.

@@ -34,10 +34,13 @@ impl Outbox {
         self.unsent.insert(node);
     }
 
-    /// Sends as much as the queue takes.
-    pub(crate) fn flush(&mut self, published: &Documents) {
+    /// Sends as much as the queue takes, but for nodes whose document is held back.
+    pub(crate) fn flush(&mut self, published: &Documents, held_back: &BTreeSet<NodeId>) {
         let outgoing = &self.outgoing;
         self.unsent.retain(|node| {
+            if held_back.contains(node) {
+                return true;
+            }
             let Some(document) = published.get(node) else { return false };
             let Ok(permit) = outgoing.try_reserve() else { return true };
             let payload = serde_json::to_vec(document).expect("a document is plain data with text keys");

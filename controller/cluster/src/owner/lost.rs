@@ -44,6 +44,7 @@ impl Owner {
                 self.replace(&loss)?;
             }
         }
+        self.reunite()?;
         self.bring_back()
     }
 
@@ -150,7 +151,11 @@ impl Owner {
     }
 
     /// Commits and tells, also of other jobs that change with it.
-    fn commit_told(&mut self, outcome: Outcome, (job, why): (&JobName, &str)) -> Result<(), JournalError> {
+    pub(super) fn commit_told(
+        &mut self,
+        outcome: Outcome,
+        (job, why): (&JobName, &str),
+    ) -> Result<(), JournalError> {
         let told = |commit: &crate::model::Commit| {
             let name = &commit.plan.job;
             let before = self.model().jobs.get(name)?.plan.as_ref()?;
@@ -194,14 +199,20 @@ impl Owner {
                 self.commit_told(outcome, (job, &format!("node {} has returned", names(&from))))
             }
             Err(why) => {
-                self.losses.kept.insert(job.clone(), self.offer());
+                self.keep_replacement(job);
                 self.events.note(now_ms, Some(job), Kind::Kept, format!("tasks stay where they are: {why}"));
                 Ok(())
             }
         }
     }
 
-    fn was_kept(&self, record: &JobRecord) -> bool {
+    /// Another attempt makes sense only when something else is offered.
+    pub(super) fn keep_replacement(&mut self, job: &JobName) {
+        let offer = self.offer();
+        self.losses.kept.insert(job.clone(), offer);
+    }
+
+    pub(super) fn was_kept(&self, record: &JobRecord) -> bool {
         self.losses.kept.get(&record.job.name).is_some_and(|kept| *kept == self.offer())
     }
 

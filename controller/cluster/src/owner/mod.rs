@@ -16,6 +16,7 @@ mod measure;
 mod moves;
 mod observe;
 mod replan;
+mod reunite;
 mod seen;
 mod watch;
 
@@ -210,7 +211,8 @@ impl Owner {
         if let Err(error) = self.try_advance() {
             tracing::error!(%error, "nothing is decided or published");
         }
-        self.outbox.flush(&self.state.model.published);
+        let held_back = self.held_back();
+        self.outbox.flush(&self.state.model.published, &held_back);
     }
 
     fn ground<'a>(&'a self, down: &'a DownLinks) -> Ground<'a> {

@@ -178,16 +178,49 @@ fn a_returned_node_gives_up_what_was_replaced_and_nothing_else_changes() {
 }
 
 #[test]
-fn an_original_place_is_taken_again_where_the_job_says_so() {
+fn an_original_that_still_runs_is_kept_and_never_told_to_stop() {
+    for power in [true, false] {
+        for restart in [true, false] {
+            let mut world = world(", reconcile: keep_original");
+            let victim = place(&world, "detect");
+            drop_out(&mut world, &victim, power);
+            seconds_to_run(&mut world, 60);
+            assert_ne!(place(&world, "detect"), victim);
+            if restart {
+                world = world.restart();
+                world.connect();
+                world.show();
+                world.settle();
+            }
+            world.arrivals.clear();
+            world.bring_back(&victim);
+            world.live(2);
+            assert_eq!((place(&world, "detect"), view(&world).state), (victim.clone(), JobState::Running));
+            no_doubles(&world);
+            let sent = world.arrivals.iter().filter(|document| document.node == node(&victim));
+            let lists = |document: &edgeloom_common::desired::DesiredState| {
+                document.containers.iter().any(|spec| spec.task.as_str() == "detect")
+            };
+            assert!(sent.clone().count() > 0 && sent.clone().all(lists), "power {power}, restart {restart}");
+            assert!(world.owner.model().settled() && world.owner.model().cut_off.is_empty());
+            assert_eq!(view(&world).notes, Vec::<String>::new());
+        }
+    }
+}
+
+#[test]
+fn an_original_place_is_taken_again_once_its_node_has_stayed() {
     let mut world = world(", reconcile: keep_original");
     let victim = place(&world, "detect");
     world.power_off(&victim);
     seconds_to_run(&mut world, 60);
-    assert_ne!(place(&world, "detect"), victim);
+    // It has started anew with another disk.
+    let held = world.held.get_mut(&node(&victim)).unwrap();
+    held.containers.clear();
     world.bring_back(&victim);
+    world.live(28);
+    assert_ne!(place(&world, "detect"), victim);
     world.live(20);
-    assert_ne!(place(&world, "detect"), victim, "not before it has stayed for lost_after");
-    world.live(30);
     assert_eq!((place(&world, "detect"), view(&world).state), (victim, JobState::Running));
     assert_eq!((view(&world).notes, world.owner.model().settled()), (Vec::new(), true));
     no_doubles(&world);

@@ -56,7 +56,7 @@ fn cells(event: &EventView) -> [String; 4] {
 }
 
 /// The time of day, UTC.
-fn clock(at_ms: u64) -> String {
+pub(crate) fn clock(at_ms: u64) -> String {
     let seconds = at_ms / 1000 % 86_400;
     format!("{:02}:{:02}:{:02}Z", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }

@@ -1,5 +1,6 @@
 //! Answers as tables: predicted and measured side by side, each under the name of where it comes from.
 
+use crate::events::clock;
 use crate::explanation;
 use crate::table::Table;
 use crate::units::{bytes, known, milliseconds, rate};
@@ -54,6 +55,9 @@ pub(crate) fn job(job: &JobView) -> String {
             "re-planned: {} times, see `edgeloom events --job {}`\n",
             job.replans, job.name
         ));
+    }
+    for note in &job.notes {
+        text.push_str(&format!("note: {}\n", note.replace(char::is_control, " ")));
     }
     text.push('\n');
     text.push_str(&tasks(&job.tasks));
@@ -149,7 +153,7 @@ pub(crate) fn nodes(list: &NodeList) -> String {
     for node in &list.nodes {
         table.row([
             node.name.to_string(),
-            presence(node).to_owned(),
+            presence(node),
             node.class.clone(),
             format!(
                 "{}m / {}m / {}m",
@@ -175,12 +179,17 @@ fn triple(used: u64, requested: u64, capacity: u64) -> String {
     format!("{} / {} / {}", bytes(used), bytes(requested), bytes(capacity))
 }
 
-fn presence(node: &NodeView) -> &'static str {
-    match (node.online, node.ready, node.converged) {
+fn presence(node: &NodeView) -> String {
+    let word = match (node.online, node.ready, node.converged) {
+        (false, ..) if node.lost => "lost",
         (false, ..) => "offline",
         (true, false, _) => "joining",
         (true, true, false) => "applying",
         (true, true, true) => "ready",
+    };
+    match node.offline_since_ms {
+        Some(since_ms) => format!("{word} since {}", clock(since_ms)),
+        None => word.to_owned(),
     }
 }
 

@@ -34,6 +34,10 @@ pub(crate) struct Model {
     /// not at all: nobody else gets these addresses until the node has confirmed a document without them.
     #[serde(default)]
     pub(crate) cut_off: BTreeMap<NodeId, BTreeSet<Stray>>,
+    /// Nodes that were given up, with the last document that they were sent: one that comes back after all
+    /// holds nothing newer than that.
+    #[serde(default)]
+    pub(crate) forgotten: BTreeMap<NodeId, Version>,
 }
 
 /// Each node's neighbours, with its own address on the link.
@@ -207,12 +211,15 @@ impl Model {
             }
             Event::Forgotten { node } => {
                 self.cut_off.remove(&node);
-                self.published.remove(&node);
                 self.topology.remove(&node);
+                if let Some(document) = self.published.remove(&node) {
+                    self.forgotten.insert(node, document.version());
+                }
             }
             Event::Published { documents } => {
                 for document in documents {
                     self.generation = self.generation.max(document.generation);
+                    self.forgotten.remove(&document.node);
                     self.published.insert(document.node.clone(), document);
                 }
             }

@@ -41,7 +41,8 @@ impl Owner {
         if theirs < ours {
             self.outbox.mark(node.clone());
         }
-        let overruled = self.model().overrules && theirs.epoch < u64::MAX / 2;
+        let forgotten = self.model().forgotten.get(node).is_some_and(|sent| theirs <= *sent);
+        let overruled = (self.model().overrules || forgotten) && theirs.epoch < u64::MAX / 2;
         let ahead = (theirs > ours && !overruled).then_some(theirs);
         if theirs > ours && overruled {
             self.overtake(node, theirs);

@@ -48,8 +48,9 @@ fn a_replacement_that_its_node_does_not_carry_out_is_made_ever_more_seldom() {
 }
 
 #[test]
-fn a_raised_epoch_goes_only_to_the_node_that_is_ahead() {
+fn an_imported_state_raises_the_epoch_only_for_the_node_that_is_ahead() {
     let mut world = world("");
+    world.owner.state.model.overrules = true;
     let mut ahead = observed(&world.held[&node("n2")]);
     ahead.version = Version { epoch: 5, generation: 1 };
     world.held.get_mut(&node("n2")).unwrap().epoch = 5;
@@ -65,8 +66,9 @@ fn a_raised_epoch_goes_only_to_the_node_that_is_ahead() {
 }
 
 #[test]
-fn a_node_that_was_never_sent_a_document_raises_the_epoch_once() {
+fn a_node_that_an_imported_state_never_sent_a_document_raises_the_epoch_once() {
     let mut world = world("");
+    world.owner.state.model.overrules = true;
     let (stranger, mut seen) = (node("n9"), observed(&world.held[&node("n2")]));
     seen.version = Version { epoch: 7, generation: 3 };
     for _ in 0..10 {

@@ -91,7 +91,8 @@ impl World {
 
     /// The same, with something done to the directory in between.
     pub(super) fn restart_after(self, change: impl FnOnce(&Path)) -> Self {
-        let Self { names, owner: mut old, dir, held, dead, unpowered, pulling, refusing, lingering, .. } = self;
+        let Self { names, owner: mut old, dir, held, dead, unpowered, pulling, refusing, lingering, .. } =
+            self;
         let now_ms = old.now_ms;
         old.state.write_store();
         drop(old);

@@ -27,7 +27,7 @@ pub(crate) enum Error {
     #[error("{path} is no context; write it anew with `edgeloom login`")]
     Context { path: PathBuf },
     #[error(
-        "cannot reach the controller at {server}: {reason}; is edgeloom-controller running there? Another address is set by --server or EDGELOOM_SERVER"
+        "cannot reach the controller at {server}: {reason}; is edgeloom-controller running there? Another address is set by --server or EDGELOOM_SERVER; as a rule it begins with https:// and takes a token, which `edgeloom login` keeps"
     )]
     Unreachable { server: String, reason: String },
     #[error("the answer of {server} is none of an Edgeloom controller (status {status}): {reason}")]

@@ -12,6 +12,7 @@ use crate::journal::JournalError;
 use crate::model::{Event, JobRecord, Phase, nodes_of};
 use edgeloom_common::desired::DesiredState;
 use edgeloom_common::ids::{JobName, NodeId};
+use edgeloom_sched::plan::JobPlan;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How long nodes have to confirm a step.
@@ -47,13 +48,18 @@ impl Owner {
         Ok(())
     }
 
-    /// Nodes whose confirmation the next step waits for.
+    /// Nodes whose confirmation the next step waits for: not those that did not confirm before, and not one
+    /// that is offline where no change under way needs it.
     pub(super) fn awaited(&self) -> BTreeSet<NodeId> {
         let published = &self.model().published;
+        let open = self.model().committed().filter(|(record, _)| !record.settled());
+        let needed: BTreeSet<NodeId> = open.flat_map(|(record, plan)| needed(record, plan)).collect();
         let waits = |node: &&NodeId| {
             let known = self.nodes.table.get(*node);
             let left_out = known.is_some_and(|known| known.silent || known.ahead.is_some());
-            !left_out && !self.nodes.confirmed(node, published)
+            // One not heard of since the start has no time since which it is offline.
+            let offline = known.is_some_and(|known| !known.online && known.since_ms > 0);
+            !left_out && (!offline || needed.contains(*node)) && !self.nodes.confirmed(node, published)
         };
         published.keys().filter(waits).cloned().collect()
     }
@@ -71,7 +77,7 @@ impl Owner {
         if self.take_back_from(&silent)? {
             return Ok(());
         }
-        let needs = |plan: &edgeloom_sched::plan::JobPlan| {
+        let needs = |plan: &JobPlan| {
             let found: Vec<&str> = nodes_of(plan)
                 .into_iter()
                 .filter(|node| silent.contains(*node))
@@ -190,4 +196,11 @@ impl Owner {
             !mentioned && (dead || (!runs && listed && self.nodes.confirmed(node, published)))
         })
     }
+}
+
+/// Nodes that a change of the job leads to or away from.
+fn needed(record: &JobRecord, plan: &JobPlan) -> BTreeSet<NodeId> {
+    let plans = std::iter::once(plan).chain(&record.previous);
+    let nodes = plans.flat_map(nodes_of).cloned();
+    nodes.chain(record.left.iter().map(|(_, node)| node.clone())).collect()
 }

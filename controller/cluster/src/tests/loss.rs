@@ -60,6 +60,19 @@ fn a_job_on_a_node_that_says_nothing_does_not_count_as_running() {
 }
 
 #[test]
+fn an_offline_node_that_nothing_needs_holds_nobody_up() {
+    let mut world = World::of(&["n1", "n2", "n3", "n4"]);
+    world.cut_off("n4");
+    world.owner.submit(order("a")).unwrap();
+    world.settle();
+    assert_eq!(state(&world, "a"), running());
+    assert!(world.owner.model().settled());
+    world.bring_back("n4");
+    let held = &world.held[&node("n4")];
+    assert_eq!((held.routes.len(), held.version()), (3, world.owner.model().version(&node("n4"))));
+}
+
+#[test]
 fn a_job_on_a_node_that_does_not_confirm_is_not_withdrawn_but_told() {
     let mut world = world();
     world.dead.insert(node("n3"));

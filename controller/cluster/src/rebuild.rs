@@ -5,7 +5,7 @@
 //! stands for all of them, nothing is lost either.
 
 use crate::error::StartError;
-use crate::journal::{Found, Loss, Record};
+use crate::journal::{Found, Record};
 use crate::model::{Event, Model};
 
 /// The state, and where it comes from.
@@ -35,14 +35,10 @@ pub(crate) fn rebuild(found: &Found, stored: Option<(u64, Model)>) -> Result<Reb
         }
         (Err(loss), Some((sequence, model))) => match found.complete_after(sequence) {
             Ok(()) => Ok(Rebuilt { model: replay(model, found.after(sequence))?, from: None }),
-            Err(_) => Err(lost(loss)),
+            Err(_) => Err(StartError::Lost(loss)),
         },
-        (Err(loss), None) => Err(lost(loss)),
+        (Err(loss), None) => Err(StartError::Lost(loss)),
     }
-}
-
-fn lost(loss: Loss) -> StartError {
-    StartError::Lost(Box::new(loss))
 }
 
 /// `model` after these records.

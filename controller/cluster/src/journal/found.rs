@@ -123,7 +123,7 @@ impl Found {
     }
 
     /// Whether every acknowledged record above `after` is there.
-    pub(crate) fn complete_after(&self, after: u64) -> Result<(), Loss> {
+    pub(crate) fn complete_after(&self, after: u64) -> Result<(), Box<Loss>> {
         let mut missing = Vec::new();
         let mut expected = after + 1;
         for record in self.after(after) {
@@ -135,7 +135,7 @@ impl Found {
         if self.last().max(after) < self.disputed || !self.ends_cleanly(after) {
             missing.push((expected, None));
         }
-        if missing.is_empty() { Ok(()) } else { Err(self.loss(after, missing)) }
+        if missing.is_empty() { Ok(()) } else { Err(Box::new(self.loss(after, missing))) }
     }
 
     /// Nothing acknowledged can lie behind the last record. A single copy is one of an older version, which

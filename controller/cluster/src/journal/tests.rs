@@ -22,7 +22,7 @@ fn base(values: &[u32]) -> Vec<u8> {
 }
 
 /// The numbers that the records say, from the latest base on.
-fn said(found: &Found) -> Result<Vec<u32>, Loss> {
+fn said(found: &Found) -> Result<Vec<u32>, Box<Loss>> {
     let from = found.base(is_base);
     found.complete_after(from.saturating_sub(1))?;
     let mut values = Vec::new();

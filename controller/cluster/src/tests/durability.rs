@@ -10,7 +10,7 @@ use crate::rebuild::{Rebuilt, rebuild};
 use crate::salvage::salvage;
 use crate::state::State;
 use crate::transfer::{Existing, TransferError, export, import};
-use edgeloom_common::ids::ClusterId;
+use edgeloom_common::ids::{ClusterId, JobName};
 use edgeloom_common::view::JobState;
 use edgeloom_disk::fakes::MemoryDisk;
 use fastrand::Rng;
@@ -265,7 +265,7 @@ fn nodes_that_went_on_after_an_export_follow_it_when_it_is_imported() {
     });
     world.connect();
     world.settle();
-    let jobs: Vec<&str> = world.owner.model().jobs.keys().map(|job| job.as_str()).collect();
+    let jobs: Vec<&str> = world.owner.model().jobs.keys().map(JobName::as_str).collect();
     assert_eq!(jobs, ["a"]);
     let specs = world.held.values().flat_map(|document| &document.containers);
     assert!(specs.map(|spec| spec.job.as_str()).all(|job| job == "a"));

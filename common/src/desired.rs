@@ -38,6 +38,14 @@ pub struct DesiredState {
     /// Jobs whose containers the node stops by itself after so many seconds without the controller.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub stop_after_s: BTreeMap<JobName, u32>,
+    /// Where a task is reached while the neighbour of its route is dead: that neighbour's way there does not
+    /// lead back over this node (loop-free alternates, RFC 5286).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternates: Vec<TaskRoute>,
+    /// Where each neighbour is on the link with this node, as that neighbour says: its address may have changed
+    /// since this node was configured.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub neighbours: BTreeMap<NodeId, Ipv4Addr>,
 }
 
 impl DesiredState {
@@ -56,6 +64,8 @@ impl DesiredState {
             flows: Vec::new(),
             routes: Vec::new(),
             stop_after_s: BTreeMap::new(),
+            alternates: Vec::new(),
+            neighbours: BTreeMap::new(),
         }
     }
 
@@ -114,6 +124,10 @@ pub struct ContainerSpec {
     /// Names for /etc/hosts.
     #[serde(default)]
     pub hosts: BTreeMap<String, Ipv4Addr>,
+    /// Seconds without a session with the controller after which the node stops it; none: it runs on. Like the
+    /// limits no part of the hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_after_disconnect_s: Option<u64>,
 }
 
 /// What identifies a flow's packets: the source port is ephemeral and no part of it.

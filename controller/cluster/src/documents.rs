@@ -94,6 +94,7 @@ fn add_containers(documents: &mut Documents, record: &JobRecord, plan: &JobPlan)
             memory: limits.memory,
             address: *address,
             hosts: hosts(record),
+            stop_after_disconnect_s: None,
         };
         container.spec_hash = spec_hash(&container);
         document.containers.push(container);
@@ -115,7 +116,12 @@ pub(crate) fn limits(record: &JobRecord, plan: &JobPlan, task: &TaskName) -> Opt
 /// Hash of the specification without its hash and limits, which change while the container runs: struct
 /// fields come in their order, maps sorted.
 fn spec_hash(container: &ContainerSpec) -> String {
-    let unlimited = ContainerSpec { cpu: MilliCores(0), memory: Bytes(0), ..container.clone() };
+    let unlimited = ContainerSpec {
+        cpu: MilliCores(0),
+        memory: Bytes(0),
+        stop_after_disconnect_s: None,
+        ..container.clone()
+    };
     sha256(&serde_json::to_vec(&unlimited).expect("a specification is plain data with text keys"))
 }
 

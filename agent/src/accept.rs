@@ -93,6 +93,7 @@ fn check_bounds(document: &DesiredState) -> Result<(), Refusal> {
         ("images", document.images.len(), IMAGES_MAX),
         ("flows", document.flows.len(), FLOWS_MAX),
         ("routes", document.routes.len(), ROUTES_MAX),
+        ("alternate routes", document.alternates.len(), ROUTES_MAX),
     ];
     match counts.into_iter().find(|(_, count, max)| max < count) {
         Some((kind, count, max)) => Err(Refusal::TooMany { kind, count, max }),

@@ -52,7 +52,9 @@ pub struct Config {
 pub struct Link {
     pub neighbour: NodeId,
     pub interface: String,
-    pub address: Ipv4Addr,
+    /// Ours; none: what the interface has, also when that changes.
+    pub address: Option<Ipv4Addr>,
+    /// As long as the controller knows no newer one.
     pub neighbour_address: Ipv4Addr,
     /// Declared wire rate.
     pub capacity: Option<BitRate>,
@@ -153,7 +155,7 @@ struct RawConfig {
 struct RawLink {
     neighbour: String,
     interface: String,
-    address: String,
+    address: Option<String>,
     neighbour_address: String,
     capacity: Option<String>,
 }
@@ -327,7 +329,7 @@ impl Check {
         let key = |field: &str| format!("link[{index}].{field}");
         let neighbour = self.name(&key("neighbour"), &raw.neighbour);
         self.interface(&key("interface"), &raw.interface);
-        let address = self.address(key("address"), &raw.address);
+        let address = raw.address.as_ref().map(|address| self.address(key("address"), address));
         let neighbour_address = self.address(key("neighbour_address"), &raw.neighbour_address);
         let capacity = raw.capacity.as_deref().map(str::parse::<BitRate>).transpose();
         let capacity = capacity
@@ -336,7 +338,8 @@ impl Check {
         Some(Link {
             neighbour: neighbour?,
             interface: raw.interface.clone(),
-            address: address?,
+            // One that does not read is a problem, none is not.
+            address: address.map_or(Some(None), |address| address.map(Some))?,
             neighbour_address: neighbour_address?,
             capacity,
         })
@@ -344,7 +347,7 @@ impl Check {
 
     /// Our own address may serve several links of one LAN; a neighbour's may not.
     fn unique_addresses(&mut self, links: &[Link]) {
-        let own: BTreeSet<Ipv4Addr> = links.iter().map(|link| link.address).collect();
+        let own: BTreeSet<Ipv4Addr> = links.iter().filter_map(|link| link.address).collect();
         let mut seen = BTreeSet::new();
         for (index, link) in links.iter().enumerate() {
             if own.contains(&link.neighbour_address) || !seen.insert(link.neighbour_address) {
@@ -385,6 +388,9 @@ mod tests {
         assert_eq!(config.bridge, "edgeloom0");
         assert_eq!(config.links[0].capacity, Some(BitRate(20_000_000)));
         assert!(config.controller.is_none());
+        assert_eq!(config.links[0].address, Some(Ipv4Addr::new(10, 61, 1, 1)));
+        let own = read(&GOOD.replace("        address = \"10.61.1.1\"\n", "")).unwrap();
+        assert_eq!(own.links[0].address, None);
     }
 
     fn joined() -> Membership {

@@ -7,8 +7,10 @@
 use edgeloom_common::desired::DesiredState;
 use edgeloom_common::ids::NodeId;
 use edgeloom_net::{FlowCounter, NetCapabilities, NetError, Network};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// Commands waiting: the worker has one apply on its way at a time, reports one count, links a few.
 const COMMANDS: usize = 16;
@@ -38,7 +40,11 @@ enum Command {
 #[derive(Debug, Clone)]
 pub(crate) struct NetworkThread {
     commands: mpsc::Sender<Command>,
+    neighbours: watch::Receiver<Neighbours>,
 }
+
+/// The neighbours' addresses by the last document applied.
+pub(crate) type Neighbours = BTreeMap<NodeId, Ipv4Addr>;
 
 impl NetworkThread {
     /// Starts the thread and opens the network in it.
@@ -48,11 +54,12 @@ impl NetworkThread {
         K: edgeloom_net::Kernel,
     {
         let (commands, inbox) = mpsc::channel(COMMANDS);
+        let (told, neighbours) = watch::channel(Neighbours::new());
         let (opened, outcome) = std::sync::mpsc::sync_channel(1);
         let body = move || match open() {
             Ok(network) => {
                 let _ = opened.send(Ok(()));
-                serve(network, inbox);
+                serve(network, inbox, &told);
             }
             Err(error) => {
                 let _ = opened.send(Err(error));
@@ -61,7 +68,12 @@ impl NetworkThread {
         let builder = std::thread::Builder::new().name("network".to_owned()).stack_size(STACK_BYTES);
         builder.spawn(body).map_err(NetworkError::Thread)?;
         outcome.recv().map_err(|_| NetworkError::Ended)??;
-        Ok(Self { commands })
+        Ok(Self { commands, neighbours })
+    }
+
+    /// Where the neighbours are, and whenever that changes.
+    pub(crate) fn neighbours(&self) -> watch::Receiver<Neighbours> {
+        self.neighbours.clone()
     }
 
     /// Makes the kernel carry the document; the answer is what stood in the way of single objects.
@@ -97,7 +109,12 @@ impl NetworkThread {
 }
 
 /// Answers commands until the last handle is gone. An asker that went away is no concern.
-fn serve<K: edgeloom_net::Kernel>(mut network: Network<K>, mut inbox: mpsc::Receiver<Command>) {
+fn serve<K: edgeloom_net::Kernel>(
+    mut network: Network<K>,
+    mut inbox: mpsc::Receiver<Command>,
+    neighbours: &watch::Sender<Neighbours>,
+) {
+    let mut held: Option<Arc<DesiredState>> = None;
     while let Some(command) = inbox.blocking_recv() {
         match command {
             Command::Apply(document, reply) => {
@@ -106,11 +123,20 @@ fn serve<K: edgeloom_net::Kernel>(mut network: Network<K>, mut inbox: mpsc::Rece
                     applied.problems.iter().map(ToString::to_string).collect()
                 };
                 let _ = reply.send(applied.map(problems));
+                neighbours.send_if_modified(|told| {
+                    let differs = *told != document.neighbours;
+                    told.clone_from(&document.neighbours);
+                    differs
+                });
+                held = Some(document);
             }
             Command::Counters(reply) => {
                 let _ = reply.send(network.flow_counters());
             }
-            Command::Neighbour { node, up } => turn(&mut network, &node, up),
+            Command::Neighbour { node, up } => {
+                turn(&mut network, &node, up);
+                lead_around(&mut network, held.as_deref());
+            }
             Command::Probe(reply) => {
                 let _ = reply.send(network.probe());
             }
@@ -118,6 +144,15 @@ fn serve<K: edgeloom_net::Kernel>(mut network: Network<K>, mut inbox: mpsc::Rece
                 let _ = reply.send(network.purge());
             }
         }
+    }
+}
+
+/// Tasks behind a neighbour that died are reached over their alternates, and over it again when it is back.
+fn lead_around<K: edgeloom_net::Kernel>(network: &mut Network<K>, held: Option<&DesiredState>) {
+    if let Some(held) = held.filter(|held| !held.alternates.is_empty())
+        && let Err(error) = network.apply(held)
+    {
+        tracing::warn!(%error, "tasks are not led around a neighbour's change");
     }
 }
 

@@ -69,6 +69,6 @@ fn owner(config: &Config) -> Owner {
 }
 
 fn link_settings(link: &Link) -> LinkSettings {
-    let Link { neighbour, interface, address, neighbour_address, capacity } = link.clone();
-    LinkSettings { neighbour, interface, address, neighbour_address, capacity }
+    let Link { neighbour, interface, neighbour_address, capacity, .. } = link.clone();
+    LinkSettings { neighbour, interface, neighbour_address, capacity }
 }

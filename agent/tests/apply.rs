@@ -151,9 +151,15 @@ fn check_routes(site: &Site) {
         rules.as_array().unwrap().iter().filter(|rule| {
             rule["priority"].as_u64().is_some_and(|priority| (4500..5000).contains(&priority))
         });
-    let ours: Vec<_> = ours.map(|rule| (&rule["fwmark"], &rule["table"])).collect();
-    let wanted = [json!("0x45000001"), json!("45001"), json!("0x45000002"), json!("45002")];
-    assert_eq!(ours, [(&wanted[0], &wanted[1]), (&wanted[2], &wanted[3])]);
+    let ours: Vec<_> = ours.map(|rule| [&rule["iif"], &rule["fwmark"], &rule["table"]]).collect();
+    let [first, second] = [json!("0x45000001"), json!("0x45000002")];
+    let wanted = [
+        [&json!("to-n2"), &first, &json!("main")],
+        [&json!("to-n3"), &second, &json!("main")],
+        [&Value::Null, &first, &json!("45001")],
+        [&Value::Null, &second, &json!("45002")],
+    ];
+    assert_eq!(ours, wanted);
 }
 
 /// Documents that must not take the place of the one held, and what is said of each.

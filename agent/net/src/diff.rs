@@ -50,7 +50,7 @@ fn rank(minor: u16, wanted: Class, found: Option<&Class>) -> u8 {
 
 fn add_routing(wanted: &Wanted, found: &Found, operations: &mut Vec<Operation>) {
     operations.extend(wanted.routes.difference(&found.routes).cloned().map(Operation::PutRoute));
-    operations.extend(wanted.rules.difference(&found.rules).copied().map(Operation::AddRule));
+    operations.extend(wanted.rules.difference(&found.rules).cloned().map(Operation::AddRule));
     operations.extend(wanted.accepts.difference(&found.accepts).cloned().map(Operation::AddAccept));
 }
 
@@ -81,7 +81,7 @@ fn difference(left: &BTreeMap<FlowKey, u32>, right: &BTreeMap<FlowKey, u32>) -> 
 
 fn remove(wanted: &Wanted, found: &Found, operations: &mut Vec<Operation>) {
     operations.extend(found.accepts.difference(&wanted.accepts).cloned().map(Operation::RemoveAccept));
-    operations.extend(found.rules.difference(&wanted.rules).copied().map(Operation::RemoveRule));
+    operations.extend(found.rules.difference(&wanted.rules).cloned().map(Operation::RemoveRule));
     let replaced = |route: &_| wanted.routes.iter().any(|new| same_place(new, route));
     let gone = found.routes.difference(&wanted.routes).filter(|route| !replaced(route));
     operations.extend(gone.cloned().map(Operation::RemoveRoute));

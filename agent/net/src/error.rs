@@ -62,7 +62,8 @@ pub enum Problem {
     #[error("route to {address}: two neighbours are named for it, {via} is left out")]
     DuplicateRoute { address: Ipv4Addr, via: NodeId },
     #[error(
-        "link to {neighbour}: interface {interface} does not exist or is down; bring it up or correct agent.toml"
+        "link to {neighbour}: interface {interface} does not exist, is down or has no carrier; \
+         bring it up, plug it in or correct agent.toml"
     )]
     LinkUnusable { neighbour: NodeId, interface: String },
     #[error(

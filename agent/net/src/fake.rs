@@ -141,7 +141,7 @@ impl Kernel for Fake {
             Operation::RemoveRoute(route) => {
                 self.state.routes.remove(route);
             }
-            Operation::AddRule(rule) => check(self.state.rules.insert(*rule), Errno::EXIST)?,
+            Operation::AddRule(rule) => check(self.state.rules.insert(rule.clone()), Errno::EXIST)?,
             Operation::RemoveRule(rule) => {
                 self.state.rules.remove(rule);
             }

@@ -11,6 +11,7 @@
 //! Invariant: only objects with our mark (see `tag`) are ever changed or removed, sysctls excepted,
 //! whose first values are kept on disk and restored by [`Network::purge`].
 
+mod address;
 mod announce;
 mod diff;
 mod error;
@@ -34,6 +35,7 @@ mod tag;
 mod tests;
 pub mod watch;
 
+pub use address::{Address, addresses};
 pub use error::{NetError, Problem};
 pub use kernel::{Kernel, KernelError, Offered};
 pub use linux::Linux;

@@ -203,8 +203,8 @@ impl Kernel for Linux {
                     self.index(&old.interface).and_then(|index| route::remove(&mut self.route, old, index));
                 gone_is_done(removed)
             }
-            Operation::AddRule(wanted) => rule::add(&mut self.route, *wanted),
-            Operation::RemoveRule(old) => gone_is_done(rule::remove(&mut self.route, *old)),
+            Operation::AddRule(wanted) => rule::add(&mut self.route, wanted),
+            Operation::RemoveRule(old) => gone_is_done(rule::remove(&mut self.route, old)),
             Operation::ChangeTable(change) => nft::change(self.netfilter()?, change),
             Operation::RemoveTable => gone_is_done(nft::remove(self.netfilter()?)),
             Operation::AddAccept(accept) => firewall::add(accept),

@@ -45,8 +45,11 @@ pub struct FlowCounter {
 #[derive(Debug)]
 pub struct Network<K = Linux> {
     kernel: K,
+    configured: Settings,
+    /// With the addresses that the neighbours have by the last document.
     settings: Settings,
-    record: Record,
+    /// None until it could be read.
+    record: Option<Record>,
     offered: Option<Offered>,
     down: BTreeSet<NodeId>,
     counted: BTreeMap<FlowId, (String, u16)>,
@@ -65,9 +68,11 @@ impl<K: Kernel> Network<K> {
     /// A network over any kernel.
     pub fn over(kernel: K, settings: Settings) -> Result<Self, NetError> {
         let settings = settings.checked()?;
-        let record = Record::open(&settings.state_dir)?;
+        // An error is told by whatever needs the record first, and again until it reads.
+        let record = Record::open(&settings.state_dir).ok();
         Ok(Self {
             kernel,
+            configured: settings.clone(),
             settings,
             record,
             offered: None,
@@ -84,6 +89,7 @@ impl<K: Kernel> Network<K> {
 
     /// Makes the kernel carry the document's flows and routes. A second call changes nothing.
     pub fn apply(&mut self, desired: &DesiredState) -> Result<Applied, NetError> {
+        self.settings = self.configured.following(&desired.neighbours);
         let offered = self.offered()?;
         let found = self.list()?;
         plan::check_pool(Prefix::from(&desired.pool), &self.settings.bridge, &found)?;
@@ -218,7 +224,7 @@ impl<K: Kernel> Network<K> {
             let value = self.kernel.sysctl(&key).map_err(|source| failed("reading sysctls", source))?;
             present.extend(value.map(|value| (key, value, wanted)));
         }
-        self.record.keep(present.iter().map(|(key, value, _)| (key.clone(), value.clone())))?;
+        self.record()?.keep(present.iter().map(|(key, value, _)| (key.clone(), value.clone())))?;
         for (key, found, wanted) in present.into_iter().filter(|(_, value, wanted)| value != wanted) {
             match self.kernel.set_sysctl(&key, wanted) {
                 Ok(()) => applied.changes += 1,
@@ -233,9 +239,20 @@ impl<K: Kernel> Network<K> {
         Ok(())
     }
 
+    fn record(&mut self) -> Result<&mut Record, NetError> {
+        if self.record.is_none() {
+            self.record = Some(Record::open(&self.configured.state_dir)?);
+        }
+        Ok(self.record.as_mut().expect("opened just now, or before"))
+    }
+
     fn restore_sysctls(&mut self, errors: &mut Vec<NetError>) {
         let before = errors.len();
-        let mut kept: Vec<_> = self.record.sysctls().iter().collect();
+        let kept = match self.record() {
+            Ok(record) => record.sysctls().clone(),
+            Err(error) => return errors.push(error),
+        };
+        let mut kept: Vec<_> = kept.iter().collect();
         kept.sort_by_key(|(key, _)| *key != sysctl::IP_FORWARD);
         for (key, value) in kept {
             let restored = match self.kernel.sysctl(key) {
@@ -246,7 +263,7 @@ impl<K: Kernel> Network<K> {
             errors.extend(restored.err().map(|source| failed("restoring sysctls", source)));
         }
         if errors.len() == before {
-            errors.extend(self.record.remove().err());
+            errors.extend(self.record().and_then(Record::remove).err());
         }
     }
 }
@@ -259,7 +276,7 @@ fn failed(doing: &'static str, source: KernelError) -> NetError {
 fn removal(found: &Found) -> Vec<Operation> {
     let mut operations: Vec<Operation> = found.accepts.iter().cloned().map(Operation::RemoveAccept).collect();
     operations.extend(found.table.is_some().then_some(Operation::RemoveTable));
-    operations.extend(found.rules.iter().copied().map(Operation::RemoveRule));
+    operations.extend(found.rules.iter().cloned().map(Operation::RemoveRule));
     operations.extend(found.routes.iter().cloned().map(Operation::RemoveRoute));
     let ours = found.roots.iter().filter(|(_, root)| **root == Root::Ours);
     operations.extend(ours.map(|(interface, _)| Operation::RemoveRoot { interface: interface.clone() }));

@@ -58,11 +58,13 @@ pub struct Route {
 }
 
 /// A policy rule of ours: packets of a mark look in a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rule {
     pub priority: u32,
     pub mark: u32,
     pub table: u32,
+    /// Only packets that came in here.
+    pub interface: Option<String>,
 }
 
 /// What sits at the root of an interface.
@@ -128,7 +130,7 @@ pub struct ForwardAccept {
 /// Everything the kernel has that decides what to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
-    /// Interfaces by name; the value says whether it is up.
+    /// Interfaces by name; the value says whether it is up and has a carrier.
     pub interfaces: BTreeMap<String, bool>,
     pub roots: BTreeMap<String, Root>,
     /// Classes under our roots, by interface and minor.

@@ -11,7 +11,8 @@ use crate::object::{Class, ForwardAccept, Found, Leaf, Prefix, Root, Route, Rule
 use crate::settings::{LinkSettings, Settings};
 use crate::shape;
 use crate::tag::{
-    DEFAULT_MINOR, FLOW_MINOR_MAX, LINK_MINOR, MAIN_TABLE, MARK, ROUTE_TABLE, RULE_PRIORITY, class_id,
+    DEFAULT_MINOR, FLOW_MINOR_MAX, LINK_MINOR, MAIN_TABLE, MARK, RETURN_PRIORITY, ROUTE_TABLE, RULE_PRIORITY,
+    class_id,
 };
 use edgeloom_common::desired::{DesiredState, FlowKey, FlowSpec};
 use edgeloom_common::ids::{FlowId, NodeId};
@@ -129,13 +130,14 @@ fn plan_links(context: Context<'_>, wanted: &mut Wanted) {
     }
 }
 
-/// Rule and default route of each neighbour. A neighbour that is down keeps the rule and loses the
+/// Rules and default route of each neighbour. A neighbour that is down keeps the rules and loses the
 /// route, so that its packets fall through to the main table.
 fn plan_neighbours(context: Context<'_>, wanted: &mut Wanted) {
     for (place, link) in context.settings.links.iter().enumerate() {
         let index = neighbour_index(place);
-        let rule = Rule { priority: RULE_PRIORITY + index, mark: MARK | index, table: ROUTE_TABLE + index };
-        wanted.rules.insert(rule);
+        let (mark, table) = (MARK | index, ROUTE_TABLE + index);
+        wanted.rules.insert(Rule { priority: RULE_PRIORITY + index, mark, table, interface: None });
+        wanted.rules.extend(return_rule(mark, link, context.settings));
         if !usable(context, link) {
             let (neighbour, interface) = (link.neighbour.clone(), link.interface.clone());
             wanted.problems.push(Problem::LinkUnusable { neighbour, interface });
@@ -145,33 +147,61 @@ fn plan_neighbours(context: Context<'_>, wanted: &mut Wanted) {
     }
 }
 
-/// The kernel takes routes only over interfaces that are up.
+/// A neighbour that sends a flow's packets back cannot deliver them: they take the main route from here. Where
+/// several neighbours share the interface, it does not tell whom a packet came from.
+fn return_rule(mark: u32, link: &LinkSettings, settings: &Settings) -> Option<Rule> {
+    let alone = settings.links.iter().filter(|other| other.interface == link.interface).count() == 1;
+    let interface = Some(link.interface.clone());
+    alone.then_some(Rule { priority: RETURN_PRIORITY, mark, table: MAIN_TABLE, interface })
+}
+
+/// The kernel takes routes only over interfaces that are up, and nobody is reached without a carrier.
 fn usable(context: Context<'_>, link: &LinkSettings) -> bool {
     context.found.interfaces.get(&link.interface) == Some(&true)
 }
 
-/// One host route for each remote task.
+/// One host route for each remote task, over the first neighbour that lives of the route's own and its
+/// alternates.
 fn plan_routes(desired: &DesiredState, context: Context<'_>, wanted: &mut Wanted) {
     let mut seen = BTreeSet::new();
+    let mut alternates: BTreeMap<Ipv4Addr, Vec<&NodeId>> = BTreeMap::new();
+    for route in &desired.alternates {
+        alternates.entry(route.address).or_default().push(&route.via);
+    }
     for route in &desired.routes {
         let address = route.address;
         let Some((_, link)) = link_to(context.settings, &route.via) else {
             wanted.problems.push(Problem::UnknownVia { address, via: route.via.clone() });
             continue;
         };
+        let others = alternates.get(&address).into_iter().flatten().copied();
+        // Without an alternate that lives the route stays: the neighbour may be back any moment.
+        let link =
+            std::iter::once(&route.via).chain(others).find_map(|via| alive(via, context)).unwrap_or(link);
         if !wanted.pool.contains(address) {
             wanted.problems.push(Problem::OutsidePool { address, pool: wanted.pool });
         } else if !seen.insert(address) {
             wanted.problems.push(Problem::DuplicateRoute { address, via: route.via.clone() });
         } else if usable(context, link) {
-            wanted.routes.insert(Route {
-                table: MAIN_TABLE,
-                destination: Prefix::host(address),
-                gateway: link.neighbour_address,
-                interface: link.interface.clone(),
-            });
+            wanted.routes.insert(task_route(address, link));
         }
     }
+}
+
+/// A task's route in the main table.
+fn task_route(address: Ipv4Addr, link: &LinkSettings) -> Route {
+    Route {
+        table: MAIN_TABLE,
+        destination: Prefix::host(address),
+        gateway: link.neighbour_address,
+        interface: link.interface.clone(),
+    }
+}
+
+/// The link to a neighbour that answers.
+fn alive<'a>(neighbour: &NodeId, context: Context<'a>) -> Option<&'a LinkSettings> {
+    let (_, link) = link_to(context.settings, neighbour)?;
+    (usable(context, link) && !context.down.contains(neighbour)).then_some(link)
 }
 
 fn link_to<'a>(settings: &'a Settings, node: &NodeId) -> Option<(usize, &'a LinkSettings)> {

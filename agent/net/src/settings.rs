@@ -4,7 +4,7 @@ use crate::error::NetError;
 use crate::tag::NEIGHBOURS_MAX;
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::units::BitRate;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
@@ -26,8 +26,7 @@ pub struct Settings {
 pub struct LinkSettings {
     pub neighbour: NodeId,
     pub interface: String,
-    /// Ours on the link.
-    pub address: Ipv4Addr,
+    /// As configured; the document may know a newer one.
     pub neighbour_address: Ipv4Addr,
     /// Declared wire rate.
     pub capacity: Option<BitRate>,
@@ -55,10 +54,26 @@ impl Settings {
         Ok(self)
     }
 
+    /// These settings with the addresses that the neighbours have now. One that no host can have is not taken.
+    pub(crate) fn following(&self, neighbours: &BTreeMap<NodeId, Ipv4Addr>) -> Self {
+        let mut settings = self.clone();
+        for link in &mut settings.links {
+            let told = neighbours.get(&link.neighbour).copied();
+            link.neighbour_address = told.filter(is_of_a_host).unwrap_or(link.neighbour_address);
+        }
+        settings
+    }
+
     /// The names of all link interfaces, each once.
     pub(crate) fn interfaces(&self) -> BTreeSet<&str> {
         self.links.iter().map(|link| link.interface.as_str()).collect()
     }
+}
+
+/// An address that packets can be sent to over a link.
+pub(crate) fn is_of_a_host(address: &Ipv4Addr) -> bool {
+    let [first, ..] = address.octets();
+    !(first == 0 || address.is_loopback() || address.is_multicast() || address.is_broadcast())
 }
 
 /// An interface name becomes part of a path below /proc/sys.
@@ -80,7 +95,6 @@ mod tests {
         LinkSettings {
             neighbour: neighbour.parse().unwrap(),
             interface: interface.to_owned(),
-            address: Ipv4Addr::new(10, 61, 0, 1),
             neighbour_address: Ipv4Addr::new(10, 61, 0, 2),
             capacity: None,
         }
@@ -94,6 +108,19 @@ mod tests {
     fn the_order_of_the_file_does_not_matter() {
         let checked = settings(vec![link("n3", "b"), link("n2", "a")]).checked().unwrap();
         assert_eq!(checked.links[0].neighbour.as_str(), "n2");
+    }
+
+    #[test]
+    fn a_neighbour_s_newer_address_is_followed_if_a_host_can_have_it() {
+        let settings = settings(vec![link("n2", "a"), link("n3", "b")]);
+        let told = |address: &str| BTreeMap::from([("n3".parse().unwrap(), address.parse().unwrap())]);
+        let moved = settings.following(&told("10.61.0.9"));
+        let addresses: Vec<String> =
+            moved.links.iter().map(|link| link.neighbour_address.to_string()).collect();
+        assert_eq!(addresses, ["10.61.0.2", "10.61.0.9"]);
+        for bad in ["0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255"] {
+            assert_eq!(settings.following(&told(bad)), settings, "{bad}");
+        }
     }
 
     #[test]

@@ -8,6 +8,8 @@
 pub(crate) const PROTOCOL: u8 = 117;
 /// Priority of the rule for neighbour index 0; index n has this plus n.
 pub(crate) const RULE_PRIORITY: u32 = 4500;
+/// Priority of all rules for packets that come back, before those of the neighbours.
+pub(crate) const RETURN_PRIORITY: u32 = RULE_PRIORITY;
 /// Routing table of neighbour index 0.
 pub(crate) const ROUTE_TABLE: u32 = 45_000;
 /// Firewall mark of neighbour index 0.

@@ -13,7 +13,7 @@ use std::sync::mpsc::TryRecvError;
 use std::thread;
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use tokio::sync::mpsc;
+use tokio::sync::{broadcast, mpsc};
 use tokio::time::timeout;
 
 /// A wait longer than this is a failure; nothing is measured with it.
@@ -33,6 +33,14 @@ fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
+/// Longer than the silence after which a neighbour is taken for gone.
+const AWAY: Duration = Duration::from_secs(4);
+
+/// Interfaces that lose their carrier: none.
+fn carrier() -> broadcast::Receiver<String> {
+    broadcast::channel(1).1
+}
+
 /// The first event that `wanted` accepts.
 async fn wait_for<T>(
     events: &mut mpsc::Receiver<LinkEvent>,
@@ -50,14 +58,14 @@ async fn wait_for<T>(
 }
 
 #[test]
-fn two_neighbours_find_each_other_and_miss_the_one_that_goes() {
+fn two_neighbours_find_each_other_and_keep_the_one_whose_agent_is_away() {
     runtime().block_on(async {
         let one = Prober::open(vec![link("two", "lo", [127, 71, 17, 1], [127, 71, 17, 2])]).unwrap();
         let two = Prober::open(vec![link("one", "lo", [127, 71, 17, 2], [127, 71, 17, 1])]).unwrap();
         let (sender_one, mut events_one) = mpsc::channel(8);
         let (sender_two, events_two) = mpsc::channel(8);
-        tokio::spawn(one.run(sender_one));
-        let other = tokio::spawn(two.run(sender_two));
+        tokio::spawn(one.run(sender_one, carrier()));
+        let other = tokio::spawn(two.run(sender_two, carrier()));
 
         let up = |event| (event == LinkEvent::Up("two".parse().unwrap())).then_some(());
         wait_for(&mut events_one, up).await;
@@ -69,10 +77,13 @@ fn two_neighbours_find_each_other_and_miss_the_one_that_goes() {
         assert!(report.up && report.rtt_min_us <= report.rtt_median_us && report.rtt_min_us.is_some());
         assert_eq!(report.loss_permille, 0);
 
+        // Its kernel says that nobody listens any more: the machine is there.
         drop(events_two);
         timeout(PATIENCE, other).await.unwrap().unwrap();
-        wait_for(&mut events_one, |event| (event == LinkEvent::Down("two".parse().unwrap())).then_some(()))
-            .await;
+        let down = wait_for(&mut events_one, |event| {
+            (event == LinkEvent::Down("two".parse().unwrap())).then_some(())
+        });
+        assert!(timeout(AWAY, down).await.is_err(), "only its agent is away");
     });
 }
 
@@ -81,7 +92,7 @@ fn a_link_whose_address_does_not_exist_yet_opens_and_is_down() {
     runtime().block_on(async {
         let prober = Prober::open(vec![link("two", "none", [192, 0, 2, 1], [192, 0, 2, 2])]).unwrap();
         let (sender, mut events) = mpsc::channel(8);
-        tokio::spawn(prober.run(sender));
+        tokio::spawn(prober.run(sender, carrier()));
         wait_for(&mut events, |event| (event == LinkEvent::Down("two".parse().unwrap())).then_some(())).await;
     });
 }
@@ -134,7 +145,7 @@ impl ShapedLink {
             runtime().block_on(async {
                 let prober = Prober::open(vec![link("a", "vlk", [10, 99, 0, 2], [10, 99, 0, 1])]).unwrap();
                 let (sender, mut events) = mpsc::channel(8);
-                tokio::spawn(prober.run(sender));
+                tokio::spawn(prober.run(sender, carrier()));
                 loop {
                     tokio::select! {
                         event = events.recv() => assert!(event.is_some()),
@@ -194,7 +205,7 @@ fn a_train_reads_the_rate_of_the_shaper_and_a_cut_link_goes_down_and_up() {
 async fn near_end(middle: String) -> BitRate {
     let prober = Prober::open(vec![link("b", "vlk", [10, 99, 0, 1], [10, 99, 0, 2])]).unwrap();
     let (sender, mut events) = mpsc::channel(8);
-    tokio::spawn(prober.run(sender));
+    tokio::spawn(prober.run(sender, carrier()));
     let capacity = wait_for(&mut events, |event| match event {
         LinkEvent::Report(links) => links.first()?.capacity_measured,
         _ => None,
@@ -233,7 +244,7 @@ fn a_busy_link_that_comes_to_carry_less_is_measured_while_it_is_busy() {
             let undeclared =
                 LinkSettings { capacity: None, ..link("b", "vlk", [10, 99, 0, 1], [10, 99, 0, 2]) };
             let (sender, mut events) = mpsc::channel(8);
-            tokio::spawn(Prober::open(vec![undeclared]).unwrap().run(sender));
+            tokio::spawn(Prober::open(vec![undeclared]).unwrap().run(sender, carrier()));
             let capacity = |event| match event {
                 LinkEvent::Report(links) => links.first()?.capacity_measured.map(|rate| rate.0),
                 _ => None,

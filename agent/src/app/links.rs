@@ -1,25 +1,105 @@
 //! The links: probes, what they measured, and neighbours that come and go.
 
-use crate::network::NetworkThread;
+use crate::config::Link;
+use crate::network::{Neighbours, NetworkThread};
 use crate::node::Node;
 use crate::wire::Up;
 use edgeloom_common::desired::SCHEMA;
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::report::{LinkReport, Links};
+use edgeloom_net::Address;
 use edgeloom_observe::links::{LinkEvent, LinkSettings, Prober};
+use std::collections::BTreeMap;
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{broadcast, mpsc, watch};
 
 /// Events under way: one report and an up or down of each neighbour at the most.
 const EVENTS: usize = 16;
 /// Pause before the probe sockets are opened again: an interface may appear later.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
 
-/// Probes the links for ever; opens the sockets again until all addresses are there.
-pub(super) async fn run(node: Node, up: mpsc::Sender<Up>, connected: watch::Receiver<u64>) {
-    let prober = open(&node).await;
+/// What comes in and goes out.
+#[derive(Debug)]
+pub(super) struct Ends {
+    pub(super) up: mpsc::Sender<Up>,
+    pub(super) connected: watch::Receiver<u64>,
+    /// Interfaces that have lost their carrier.
+    pub(super) lost: broadcast::Sender<String>,
+    /// Changes of the kernel, of which some are of our addresses.
+    pub(super) changes: watch::Receiver<u64>,
+}
+
+/// Probes the links for ever.
+pub(super) async fn run(node: Node, ends: Ends) {
     let (sender, events) = mpsc::channel(EVENTS);
-    tokio::join!(prober.run(sender), follow(&node.network, events, up, connected));
+    let Ends { up, connected, lost, changes } = ends;
+    let places = Places { links: node.config.links.clone(), neighbours: node.network.neighbours(), changes };
+    tokio::join!(probe(places, sender, lost), follow(&node.network, events, up, connected));
+}
+
+/// Probes until nobody listens; begins anew when an end of a link has got another address.
+async fn probe(mut places: Places, events: mpsc::Sender<LinkEvent>, lost: broadcast::Sender<String>) {
+    loop {
+        let links = places.now();
+        match Prober::open(links.clone()) {
+            Ok(prober) => {
+                tokio::select! {
+                    () = prober.run(events.clone(), lost.subscribe()) => return,
+                    () = places.differ(&links) => tracing::info!("a link has other addresses"),
+                }
+                // The sockets are closed when the prober's tasks have had their turn.
+                tokio::task::yield_now().await;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "links are not probed");
+                tokio::time::sleep(AGAIN_AFTER).await;
+            }
+        }
+    }
+}
+
+/// Where the ends of the links are.
+struct Places {
+    links: Vec<Link>,
+    neighbours: watch::Receiver<Neighbours>,
+    changes: watch::Receiver<u64>,
+}
+
+impl Places {
+    /// The links as they are now; one whose interface has no address yet is left out.
+    fn now(&mut self) -> Vec<LinkSettings> {
+        let own = edgeloom_net::addresses().unwrap_or_else(|error| {
+            tracing::warn!(%error, "our addresses are not known");
+            BTreeMap::new()
+        });
+        self.changes.mark_unchanged();
+        let neighbours = self.neighbours.borrow_and_update().clone();
+        self.links.iter().filter_map(|link| place(link, &own, &neighbours)).collect()
+    }
+
+    /// Waits until they are other than these.
+    async fn differ(&mut self, links: &[LinkSettings]) {
+        loop {
+            tokio::select! {
+                Ok(()) = self.changes.changed() => {}
+                Ok(()) = self.neighbours.changed() => {}
+                else => std::future::pending().await,
+            }
+            if self.now() != links {
+                return;
+            }
+        }
+    }
+}
+
+/// One link. Of several addresses of an interface the one in the neighbour's network is ours on the link.
+fn place(link: &Link, own: &BTreeMap<String, Vec<Address>>, neighbours: &Neighbours) -> Option<LinkSettings> {
+    let Link { neighbour, interface, neighbour_address, capacity, .. } = link.clone();
+    let neighbour_address = neighbours.get(&neighbour).copied().unwrap_or(neighbour_address);
+    let found = own.get(&interface).map_or(&[][..], Vec::as_slice);
+    let beside = found.iter().find(|address| address.is_beside(neighbour_address)).or(found.first());
+    let address = link.address.or(beside.map(|address| address.address))?;
+    Some(LinkSettings { neighbour, interface, address, neighbour_address, capacity })
 }
 
 /// Passes events on until there are no more; the last report is said again to each new connection.
@@ -43,23 +123,6 @@ async fn follow(
             },
             Ok(()) = connected.changed() => say(&up, &latest).await,
         }
-    }
-}
-
-async fn open(node: &Node) -> Prober {
-    loop {
-        let settings = node.config.links.iter().cloned().map(|link| LinkSettings {
-            neighbour: link.neighbour,
-            interface: link.interface,
-            address: link.address,
-            neighbour_address: link.neighbour_address,
-            capacity: link.capacity,
-        });
-        match Prober::open(settings.collect()) {
-            Ok(prober) => return prober,
-            Err(error) => tracing::warn!(%error, "links are not probed"),
-        }
-        tokio::time::sleep(AGAIN_AFTER).await;
     }
 }
 
@@ -94,6 +157,33 @@ mod tests {
             loss_permille: 0,
             up: true,
         }
+    }
+
+    #[test]
+    fn our_address_is_the_interface_s_in_the_neighbour_s_network() {
+        let address = |last: [u8; 4]| Address { address: last.into(), mask: Ipv4Addr::new(255, 255, 255, 0) };
+        let link = Link {
+            neighbour: "n2".parse().unwrap(),
+            interface: "wlan0".to_owned(),
+            address: None,
+            neighbour_address: Ipv4Addr::new(10, 61, 1, 2),
+            capacity: None,
+        };
+        let ours = |addresses: &[[u8; 4]], neighbours: &Neighbours| {
+            let own =
+                BTreeMap::from([("wlan0".to_owned(), addresses.iter().copied().map(address).collect())]);
+            place(&link, &own, neighbours)
+                .map(|link| (link.address.octets(), link.neighbour_address.octets()))
+        };
+        let nowhere = Neighbours::new();
+        assert_eq!(ours(&[], &nowhere), None);
+        assert_eq!(ours(&[[10, 9, 9, 9]], &nowhere), Some(([10, 9, 9, 9], [10, 61, 1, 2])));
+        let both = [[10, 9, 9, 9], [10, 61, 1, 7]];
+        assert_eq!(ours(&both, &nowhere), Some(([10, 61, 1, 7], [10, 61, 1, 2])));
+        let moved = Neighbours::from([("n2".parse().unwrap(), Ipv4Addr::new(10, 9, 9, 1))]);
+        assert_eq!(ours(&both, &moved), Some(([10, 9, 9, 9], [10, 9, 9, 1])));
+        let fixed = Link { address: Some(Ipv4Addr::new(10, 61, 1, 1)), ..link.clone() };
+        assert_eq!(place(&fixed, &BTreeMap::new(), &nowhere).unwrap().address, Ipv4Addr::new(10, 61, 1, 1));
     }
 
     #[tokio::test]

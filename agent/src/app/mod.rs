@@ -19,7 +19,7 @@ use crate::worker::Worker;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, watch as latest};
+use tokio::sync::{broadcast, mpsc, watch as latest};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -28,6 +28,8 @@ use tracing::Instrument;
 const UP_MESSAGES: usize = 32;
 /// Messages from the session and signals to the worker.
 const DOWN_MESSAGES: usize = 16;
+/// Interfaces that lost their carrier and are not looked at yet.
+const LOST_CARRIERS: usize = 16;
 /// Time for the farewell to the controller and the last replies.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -124,10 +126,13 @@ fn start(
     }
     spawn("route", Box::pin(routing));
     spawn("engine events", Box::pin(watch::engine(node.engine.clone(), commands.clone())));
-    spawn("kernel events", Box::pin(watch::kernel(commands)));
+    let lost = broadcast::Sender::new(LOST_CARRIERS);
+    let (changed, changes) = latest::channel(0_u64);
+    let hearers = watch::Hearers { lost: lost.clone(), changed };
+    spawn("kernel events", Box::pin(watch::kernel(commands, hearers)));
     spawn("report", Box::pin(report::reports(node.clone(), up.clone())));
     spawn("inventory", Box::pin(report::inventories(node.clone(), up.clone(), connected.clone())));
-    spawn("links", Box::pin(links::run(node.clone(), up, connected)));
+    spawn("links", Box::pin(links::run(node.clone(), links::Ends { up, connected, lost, changes })));
     Ok(tasks)
 }
 

@@ -3,9 +3,10 @@
 
 use crate::engine::{ContainerEngine, Docker};
 use crate::worker::Command;
+use edgeloom_net::watch::Change;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{broadcast, mpsc, watch};
 use tokio::time::sleep;
 
 /// Pause before following again: asking a socket that is not there costs next to nothing.
@@ -14,12 +15,15 @@ const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// Follows the engine's events; a stream that had to be begun anew means that the engine was away.
 pub(super) async fn engine(engine: Arc<Docker>, commands: mpsc::Sender<Command>) {
     let mut reported = false;
+    // The worker asks a first time when it starts: only an engine that was away since has to be asked anew.
+    let mut begun = Command::EngineChanged;
     loop {
         let (sender, signals) = mpsc::channel(1);
-        let (followed, open) = tokio::join!(engine.events(sender), pass_on(signals, &commands));
+        let (followed, open) = tokio::join!(engine.events(sender), pass_on(signals, &commands, begun));
         if !open {
             return;
         }
+        begun = Command::EngineRestarted;
         match followed {
             Ok(()) => reported = false,
             Err(error) if !reported => {
@@ -35,14 +39,12 @@ pub(super) async fn engine(engine: Arc<Docker>, commands: mpsc::Sender<Command>)
 /// Docker's list is at most this much behind its events.
 const SETTLED_AFTER: Duration = Duration::from_millis(300);
 
-/// Passes signals on until the stream ends; false when the worker is gone. The first of a stream says
-/// that everything may differ.
-async fn pass_on(mut signals: mpsc::Receiver<()>, commands: &mpsc::Sender<Command>) -> bool {
-    let mut first = true;
+/// Passes signals on until the stream ends; false when the worker is gone. The first of a stream is told as
+/// `begun`.
+async fn pass_on(mut signals: mpsc::Receiver<()>, commands: &mpsc::Sender<Command>, begun: Command) -> bool {
+    let mut begun = Some(begun);
     while signals.recv().await.is_some() {
-        let command = if first { Command::EngineRestarted } else { Command::EngineChanged };
-        first = false;
-        if commands.send(command).await.is_err() {
+        if commands.send(begun.take().unwrap_or(Command::EngineChanged)).await.is_err() {
             return false;
         }
         // Docker tells `die` before its list shows it: look once more when that is settled.
@@ -54,14 +56,30 @@ async fn pass_on(mut signals: mpsc::Receiver<()>, commands: &mpsc::Sender<Comman
     !commands.is_closed()
 }
 
-/// Follows changes of links, routes, rules and queueing disciplines.
-pub(super) async fn kernel(commands: mpsc::Sender<Command>) {
+/// Who else hears of the kernel's changes.
+#[derive(Debug)]
+pub(super) struct Hearers {
+    /// Interfaces that have lost their carrier, at once.
+    pub(super) lost: broadcast::Sender<String>,
+    /// Counts changes of which some may be of our addresses.
+    pub(super) changed: watch::Sender<u64>,
+}
+
+/// Follows changes of links, addresses, routes, rules and queueing disciplines.
+pub(super) async fn kernel(commands: mpsc::Sender<Command>, hearers: Hearers) {
     loop {
         match edgeloom_net::watch::changes() {
             Ok(mut changes) => {
-                while changes.next().await.is_some() {
-                    if commands.send(Command::KernelChanged).await.is_err() {
-                        return;
+                while let Some(change) = changes.next().await {
+                    match change {
+                        // That nobody probes links is no concern.
+                        Change::Lost(interface) => drop(hearers.lost.send(interface)),
+                        Change::Some => {
+                            hearers.changed.send_modify(|count| *count += 1);
+                            if commands.send(Command::KernelChanged).await.is_err() {
+                                return;
+                            }
+                        }
                     }
                 }
             }

@@ -44,7 +44,6 @@ impl Node {
             links: vec![LinkSettings {
                 neighbour: "n2".parse().unwrap(),
                 interface: "link0".to_owned(),
-                address: Ipv4Addr::new(10, 61, 1, 1),
                 neighbour_address: Ipv4Addr::new(10, 61, 1, 2),
                 capacity: None,
             }],

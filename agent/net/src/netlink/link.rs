@@ -13,6 +13,7 @@ use netlink_packet_route::link::{
 pub(crate) struct Link {
     pub(crate) name: String,
     pub(crate) index: u32,
+    /// Up, with a carrier: a cable that is plugged in, an access point that it belongs to.
     pub(crate) up: bool,
 }
 
@@ -32,7 +33,8 @@ fn read(link: &LinkMessage) -> Option<Link> {
         LinkAttribute::IfName(name) => Some(name.clone()),
         _ => None,
     })?;
-    Some(Link { name, index: link.header.index, up: link.header.flags.contains(LinkFlags::Up) })
+    let up = link.header.flags.contains(LinkFlags::Up | LinkFlags::LowerUp);
+    Some(Link { name, index: link.header.index, up })
 }
 
 /// Makes a pair of virtual Ethernet interfaces, down and without addresses.

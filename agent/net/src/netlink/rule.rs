@@ -23,7 +23,7 @@ pub(crate) fn list(connection: &mut Connection<RouteNetlinkMessage>) -> Result<V
 }
 
 fn read(message: &RuleMessage) -> Option<Rule> {
-    let mut rule = Rule { priority: 0, mark: 0, table: u32::from(message.header.table) };
+    let mut rule = Rule { priority: 0, mark: 0, table: u32::from(message.header.table), interface: None };
     let mut ours = false;
     for attribute in &message.attributes {
         match attribute {
@@ -31,6 +31,7 @@ fn read(message: &RuleMessage) -> Option<Rule> {
             RuleAttribute::Priority(priority) => rule.priority = *priority,
             RuleAttribute::FwMark(mark) => rule.mark = *mark,
             RuleAttribute::Table(table) => rule.table = *table,
+            RuleAttribute::Iifname(interface) => rule.interface = Some(interface.clone()),
             _ => {}
         }
     }
@@ -38,19 +39,19 @@ fn read(message: &RuleMessage) -> Option<Rule> {
 }
 
 /// Adds a rule.
-pub(crate) fn add(connection: &mut Connection<RouteNetlinkMessage>, rule: Rule) -> Result<(), KernelError> {
+pub(crate) fn add(connection: &mut Connection<RouteNetlinkMessage>, rule: &Rule) -> Result<(), KernelError> {
     connection.request(RouteNetlinkMessage::NewRule(message(rule)), NLM_F_CREATE | NLM_F_EXCL)
 }
 
 /// Removes a rule of ours.
 pub(crate) fn remove(
     connection: &mut Connection<RouteNetlinkMessage>,
-    rule: Rule,
+    rule: &Rule,
 ) -> Result<(), KernelError> {
     connection.request(RouteNetlinkMessage::DelRule(message(rule)), 0)
 }
 
-fn message(rule: Rule) -> RuleMessage {
+fn message(rule: &Rule) -> RuleMessage {
     let mut message = RuleMessage::default();
     message.header.family = AddressFamily::Inet;
     message.header.action = RuleAction::ToTable;
@@ -61,5 +62,6 @@ fn message(rule: Rule) -> RuleMessage {
         RuleAttribute::Table(rule.table),
         RuleAttribute::Protocol(RouteProtocol::from(PROTOCOL)),
     ];
+    message.attributes.extend(rule.interface.clone().map(RuleAttribute::Iifname));
     message
 }

@@ -27,7 +27,7 @@ fn check(document: &DesiredState, fake: &Fake) {
     let table = fake.state.table.as_ref().expect("applied");
     assert_eq!(table.marks.len(), document.flows.len());
     assert_eq!(fake.state.routes.len(), 2 + document.routes.len());
-    assert_eq!(fake.state.rules.len(), 2);
+    assert_eq!(fake.state.rules.len(), 4);
     let shaped: Vec<&FlowSpec> = document.flows.iter().filter(|flow| flow.rate.is_some()).collect();
     // Beside the flows each link has a class of its own and one for the rest.
     assert_eq!(fake.state.classes.len(), shaped.len() + 4);

@@ -48,7 +48,6 @@ pub(super) fn settings(test: &str) -> Settings {
     let link = |n: u8| LinkSettings {
         neighbour: format!("n{n}").parse().unwrap(),
         interface: format!("l{n}"),
-        address: Ipv4Addr::new(10, 61, n, 1),
         neighbour_address: Ipv4Addr::new(10, 61, n, 2),
         capacity: Some(BitRate(20 * MBIT)),
     };

@@ -1,9 +1,10 @@
 //! Bad documents and bad surroundings: what is refused, and that the rest is applied.
 
-use super::document::{MBIT, document, flow, route, settings};
+use super::document::{MBIT, document, flow, route, settings, task};
 use crate::fake::Fake;
 use crate::object::{ForwardAccept, Operation, Prefix, Root, Table};
-use crate::{NetError, Network, Problem};
+use crate::{NetError, Network, Problem, Settings};
+use edgeloom_common::desired::DesiredState;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
@@ -77,6 +78,73 @@ fn a_neighbour_that_is_down_stays_down_through_an_apply() {
     network.neighbour_up(&"n2".parse().unwrap()).unwrap();
     assert!(network.kernel().state.routes.iter().any(|route| route.interface == "l2"));
     assert!(matches!(network.neighbour_up(&"n7".parse().unwrap()), Err(NetError::UnknownNeighbour { .. })));
+}
+
+#[test]
+fn tasks_behind_a_dead_neighbour_are_reached_over_their_alternate_if_it_lives() {
+    let mut network = network("alternate");
+    let routes = vec![route(8, "n2"), route(9, "n2")];
+    let wanted = DesiredState { alternates: vec![route(9, "n3")], ..document(Vec::new(), routes) };
+    let ways = |network: &mut Network<Fake>| {
+        network.apply(&wanted).unwrap();
+        let mut way = |last| {
+            let found = &network.kernel().state.routes;
+            found
+                .iter()
+                .find(|route| route.destination == Prefix::host(task(last)))
+                .unwrap()
+                .interface
+                .clone()
+        };
+        [way(8), way(9)]
+    };
+    assert_eq!(ways(&mut network), ["l2", "l2"]);
+    network.neighbour_down(&"n2".parse().unwrap()).unwrap();
+    assert_eq!(ways(&mut network), ["l2", "l3"]);
+    network.neighbour_down(&"n3".parse().unwrap()).unwrap();
+    assert_eq!(ways(&mut network), ["l2", "l2"], "no alternate lives");
+    network.neighbour_up(&"n3".parse().unwrap()).unwrap();
+    network.neighbour_up(&"n2".parse().unwrap()).unwrap();
+    assert_eq!(ways(&mut network), ["l2", "l2"]);
+    network.kernel().state.interfaces.insert("l2".to_owned(), false);
+    let way = |route: &&crate::Route| route.destination == Prefix::host(task(9));
+    network.apply(&wanted).unwrap();
+    assert_eq!(network.kernel().state.routes.iter().find(way).unwrap().interface, "l3", "no carrier");
+}
+
+#[test]
+fn routes_follow_a_neighbour_whose_address_changes() {
+    let mut network = network("address");
+    let mut wanted = document(vec![flow(1, "n2", None)], vec![route(9, "n2")]);
+    network.apply(&wanted).unwrap();
+    let moved = Ipv4Addr::new(10, 61, 2, 99);
+    wanted.neighbours.insert("n2".parse().unwrap(), moved);
+    network.kernel().performed.clear();
+    network.apply(&wanted).unwrap();
+    assert!(
+        matches!(network.kernel().performed.as_slice(), [Operation::PutRoute(_), Operation::PutRoute(_)]),
+        "{:?}",
+        network.kernel().performed
+    );
+    let over = |route: &&crate::Route| route.interface == "l2";
+    assert!(network.kernel().state.routes.iter().filter(over).all(|route| route.gateway == moved));
+    network.neighbour_down(&"n2".parse().unwrap()).unwrap();
+    assert_eq!(network.kernel().state.routes.iter().filter(over).count(), 1);
+}
+
+#[test]
+fn what_a_neighbour_sends_back_takes_the_main_route_unless_others_share_the_interface() {
+    let rules = |settings: Settings| {
+        let mut network = Network::over(Fake::with_interfaces(&["l2", "l3"]), settings).unwrap();
+        network.apply(&document(Vec::new(), Vec::new())).unwrap();
+        let rules = network.kernel().state.rules.iter();
+        rules.filter_map(|rule| Some((rule.interface.clone()?, rule.mark, rule.table))).collect::<Vec<_>>()
+    };
+    let own = settings("return-own");
+    assert_eq!(rules(own), [("l2".to_owned(), 0x4500_0001, 254), ("l3".to_owned(), 0x4500_0002, 254)]);
+    let mut shared = settings("return-shared");
+    shared.links.iter_mut().for_each(|link| link.interface = "l2".to_owned());
+    assert_eq!(rules(shared), []);
 }
 
 #[test]
@@ -154,4 +222,19 @@ fn a_record_that_does_not_read_is_moved_aside_and_nothing_of_it_is_used() {
         assert_eq!(network.kernel().sysctls, before, "{bad}");
         assert!(!aside.exists());
     }
+}
+
+#[test]
+fn a_record_that_cannot_be_read_is_tried_again() {
+    let settings = settings("unreadable");
+    let path = settings.state_dir.join("sysctl.json");
+    std::fs::create_dir_all(&path).unwrap();
+    let mut network = Network::over(Fake::with_interfaces(&["l2", "l3"]), settings).unwrap();
+    for _ in 0..2 {
+        let refused = network.apply(&document(Vec::new(), Vec::new()));
+        assert!(matches!(refused, Err(NetError::Record { .. })), "{refused:?}");
+        assert!(network.kernel().performed.is_empty());
+    }
+    std::fs::remove_dir(&path).unwrap();
+    assert!(network.apply(&document(Vec::new(), Vec::new())).is_ok());
 }

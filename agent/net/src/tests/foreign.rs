@@ -3,7 +3,8 @@
 
 use super::document::{MBIT, document, flow, settings};
 use super::namespace::{Namespace, lab, sh};
-use crate::{NetError, Network, Problem, watch};
+use crate::watch::{self, Change};
+use crate::{NetError, Network, Problem};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 /// A namespace with both links, up.
@@ -122,7 +123,7 @@ fn the_pool_is_accepted_where_forwarding_drops() {
 }
 
 #[test]
-fn a_link_that_comes_is_told() {
+fn a_link_that_comes_is_told_and_a_lost_carrier_at_once() {
     if !lab() {
         return;
     }
@@ -130,8 +131,13 @@ fn a_link_that_comes_is_told() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let mut changes = watch::changes().unwrap();
-            sh("ip link add l2 type veth peer name p2");
-            assert_eq!(changes.next().await, Some(()));
+            sh("ip link add l2 type veth peer name p2; ip link set l2 up; ip link set p2 up");
+            while changes.next().await.unwrap() != Change::Some {}
+            sh("ip link set p2 down");
+            let lost = [changes.next().await.unwrap(), changes.next().await.unwrap()];
+            assert!(lost.contains(&Change::Lost("l2".to_owned())), "{lost:?}");
+            sh("ip addr add 10.61.2.9/24 dev l2");
+            while changes.next().await.unwrap() != Change::Some {}
         });
     });
 }

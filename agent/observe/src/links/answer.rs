@@ -2,7 +2,7 @@
 //! our own probes on to the prober.
 
 use super::packet::{Kind, Probe, TRAIN_PAYLOAD};
-use super::socket::{ProbeSocket, Received, now_ns};
+use super::socket::{Incoming, ProbeSocket, Received, now_ns};
 use super::train::Arrivals;
 use edgeloom_common::units::BitRate;
 use std::net::SocketAddrV4;
@@ -23,8 +23,16 @@ pub(super) struct Answer {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Measured {
-    RoundTrip { sequence: u32, rtt_us: u32 },
-    Capacity { train: u32, rate: Option<BitRate> },
+    RoundTrip {
+        sequence: u32,
+        rtt_us: u32,
+    },
+    Capacity {
+        train: u32,
+        rate: Option<BitRate>,
+    },
+    /// Its agent does not run, but the machine is there.
+    Closed,
 }
 
 /// A neighbour that is reached from this address.
@@ -59,7 +67,16 @@ impl Answerer {
         let mut buffer = [0; TRAIN_PAYLOAD + 1];
         while !answers.is_closed() {
             match self.socket.receive(&mut buffer).await {
-                Ok(received) => self.serve(&received, &buffer[..received.length], &answers),
+                Ok(Incoming::Datagram(received)) => {
+                    self.serve(&received, &buffer[..received.length], &answers);
+                }
+                Ok(Incoming::Closed(address)) => {
+                    let peer = self.peers.iter().find(|peer| peer.address == address);
+                    // Like any other answer, one that does not fit only loses a sample.
+                    if let Some(peer) = peer {
+                        let _ = answers.try_send(Answer { link: peer.link, measured: Measured::Closed });
+                    }
+                }
                 Err(error) => {
                     tracing::warn!(%error, "cannot receive link probes");
                     tokio::time::sleep(Duration::from_secs(1)).await;

@@ -23,6 +23,8 @@ const BUSY_PAUSE: Duration = Duration::from_secs(5);
 const DOUBT_PAUSE: Duration = Duration::from_secs(2);
 /// Trains whose median may contradict a declared rate.
 const TRAINS_AGAINST_DECLARED: usize = 3;
+/// More than the chatter of an idle link.
+const IN_USE: BitRate = BitRate(100_000);
 /// Ethernet, IPv4 and UDP headers around a probe, bytes.
 const HEADERS: u64 = 14 + 20 + 8;
 /// When the receiver is asked for the result of a train.
@@ -85,9 +87,22 @@ impl Link {
         self.track.presence() == Presence::Up
     }
 
-    pub(super) fn send_echo(&mut self) {
-        let sequence = self.track.next_probe();
+    pub(super) fn send_echo(&mut self, now: Instant) {
+        let sequence = self.track.next_probe(now);
         self.send(Kind::Echo, 0, sequence);
+    }
+
+    /// Asks again where an answer is late.
+    pub(super) fn send_quick_echo(&mut self, now: Instant) {
+        if self.track.quick_at().is_some_and(|at| at <= now) {
+            let sequence = self.track.quick_probe(now);
+            self.send(Kind::Echo, 0, sequence);
+        }
+    }
+
+    /// Somebody sends over the link: that it died has to show sooner.
+    pub(super) fn is_in_use(&self) -> bool {
+        self.is_up() && self.traffic.rate().is_some_and(|rate| IN_USE <= rate)
     }
 
     pub(super) fn send_train(&mut self, number: u32, now: Instant) {

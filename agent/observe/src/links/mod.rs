@@ -1,7 +1,8 @@
 //! The links to the neighbours: round trip, loss, capacity, and whether a neighbour is there at all.
 //!
 //! In: our address and the neighbour's on each link. Out: [`LinkEvent`]s on a bounded channel.
-//! The two agents of a link probe each other over UDP: a 64-byte echo each second, and now and then
+//! The two agents of a link probe each other over UDP: a 64-byte echo each second, quickly again where one
+//! is not answered, and now and then
 //! a train of full frames, from whose arrival times the receiver reads the capacity. A train shows
 //! what the link can carry, not what is left of it, and waits while others use the link, unless a queue
 //! stands where the link should have room. No two trains of a node run at once.
@@ -45,9 +46,9 @@ pub struct LinkSettings {
 pub enum LinkEvent {
     /// All links, as measured: when something changed, and each minute.
     Report(Vec<LinkReport>),
-    /// Three probes in a row went unanswered.
+    /// The neighbour does not answer, or the interface has no carrier.
     Down(NodeId),
-    /// The neighbour answers, for the first time or again.
+    /// The neighbour answers, for the first time or steadily again.
     Up(NodeId),
 }
 

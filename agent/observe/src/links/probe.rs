@@ -1,5 +1,6 @@
-//! The asking side: one task with one timer sends the echoes of all links together each second, runs
-//! at most one train at a time, and tells what came of it.
+//! The asking side: one task with one timer sends the echoes of all links together each second, twice as
+//! often while a link is in use, asks again where an answer is late, runs at most one train at a time, and
+//! tells what came of it.
 
 use super::answer::{Answer, Answerer, Measured, Peer};
 use super::link::{Link, TRAIN_END_AFTER, differs, jittered};
@@ -14,12 +15,14 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 const PROBE_EVERY: Duration = Duration::from_secs(1);
+/// A sender doubles its pause each time that it tries again: what is found before 1.4 s saves it the next.
+const PROBE_IN_USE_EVERY: Duration = Duration::from_millis(500);
 /// When the result of a train is waited for no longer.
 const TRAIN_OVER_AFTER: Duration = Duration::from_secs(2);
 const REPORT_EVERY: Duration = Duration::from_secs(60);
@@ -84,8 +87,8 @@ impl Prober {
         Ok(Self { links, answerers, train, trains_sent: 0, next_probe: now, reported, next_report: now })
     }
 
-    /// Probes until the listener has gone.
-    pub async fn run(mut self, events: mpsc::Sender<LinkEvent>) {
+    /// Probes until the listener has gone. `lost` names interfaces that have lost their carrier.
+    pub async fn run(mut self, events: mpsc::Sender<LinkEvent>, mut lost: broadcast::Receiver<String>) {
         let (sender, mut answers) = mpsc::channel(ANSWERS_QUEUED);
         let mut tasks = JoinSet::new();
         for answerer in std::mem::take(&mut self.answerers) {
@@ -95,16 +98,22 @@ impl Prober {
             tokio::select! {
                 () = events.closed() => return,
                 Some(answer) = answers.recv() => self.take(answer),
+                Ok(interface) = lost.recv() => self.carrier_lost(&interface),
                 () = sleep_until(self.next_deadline()) => {}
             }
             let now = Instant::now();
-            if now >= self.next_probe {
-                self.next_probe = now + jittered(PROBE_EVERY, 10);
+            let due = now >= self.next_probe;
+            if due {
                 self.look_at_traffic(now);
-                self.links.iter_mut().for_each(Link::send_echo);
+                let in_use = self.links.iter().any(Link::is_in_use);
+                let period = if in_use { PROBE_IN_USE_EVERY } else { PROBE_EVERY };
+                self.next_probe = now + jittered(period, 10);
+                self.links.iter_mut().for_each(|link| link.send_echo(now));
+            }
+            self.links.iter_mut().for_each(|link| link.send_quick_echo(now));
+            if self.announce(&events) || due {
                 self.report(&events, now);
             }
-            self.announce(&events);
             self.go_on_with_trains(now);
         }
     }
@@ -117,12 +126,18 @@ impl Prober {
         }
     }
 
+    fn carrier_lost(&mut self, interface: &str) {
+        let links = self.links.iter_mut().filter(|link| link.settings.interface == interface);
+        links.for_each(|link| link.track.carrier_lost());
+    }
+
     fn take(&mut self, answer: Answer) {
         let Some(link) = self.links.get_mut(answer.link) else {
             return;
         };
         match answer.measured {
             Measured::RoundTrip { sequence, rtt_us } => link.track.answered(sequence, rtt_us),
+            Measured::Closed => link.track.closed(),
             Measured::Capacity { train, rate } => {
                 let expected =
                     self.train.take_if(|current| (current.link, current.number) == (answer.link, train));
@@ -139,7 +154,8 @@ impl Prober {
             Some(train) => Some(train.sent + TRAIN_END_AFTER),
             None => self.links.iter().filter(|link| link.is_up()).map(|link| link.next_train).min(),
         };
-        train.map_or(self.next_probe, |train| train.min(self.next_probe))
+        let quick = self.links.iter().filter_map(|link| link.track.quick_at()).min();
+        [train, quick].into_iter().flatten().fold(self.next_probe, Instant::min)
     }
 
     fn go_on_with_trains(&mut self, now: Instant) {
@@ -161,8 +177,10 @@ impl Prober {
         self.links[index].send_train(self.trains_sent, now);
     }
 
-    /// Tells of neighbours that came or went. What a full channel refuses is told at the next turn.
-    fn announce(&mut self, events: &mpsc::Sender<LinkEvent>) {
+    /// Tells of neighbours that came or went, and whether any did. What a full channel refuses is told at the
+    /// next turn.
+    fn announce(&mut self, events: &mpsc::Sender<LinkEvent>) -> bool {
+        let mut told = false;
         for link in &mut self.links {
             let presence = link.track.presence();
             let neighbour = || link.settings.neighbour.clone();
@@ -174,8 +192,10 @@ impl Prober {
             };
             if events.try_send(event).is_ok() {
                 link.announced = presence;
+                told = true;
             }
         }
+        told
     }
 
     /// Reports all links once each is known, when something changed, and each minute.

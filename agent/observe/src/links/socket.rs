@@ -1,5 +1,7 @@
-//! A UDP socket that tells when the kernel received each datagram.
+//! A UDP socket that tells when the kernel received each datagram, and who has nobody listening.
 //!
+//! A neighbour whose agent is being restarted answers all the same: its kernel says that the port is closed
+//! (RFC 1122, section 4.1.3.1), and that its links are alive. IP_RECVERR (ip(7)) brings that here.
 //! The kernel's time counts, not the time at which this program got round to reading: on a busy
 //! single core the two differ by milliseconds.
 
@@ -12,6 +14,9 @@ use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
+/// Origin ICMP (`SO_EE_ORIGIN_ICMP`), destination unreachable, port unreachable.
+const PORT_UNREACHABLE: (u8, u8, u8) = (2, 3, 3);
+
 /// A datagram that came in.
 #[derive(Debug)]
 pub(super) struct Received {
@@ -19,6 +24,14 @@ pub(super) struct Received {
     pub(super) length: usize,
     /// Kernel receive time, wall clock in nanoseconds.
     pub(super) at_ns: u64,
+}
+
+/// What came in.
+#[derive(Debug)]
+pub(super) enum Incoming {
+    Datagram(Received),
+    /// The machine at this address answers for a program that does not run.
+    Closed(SocketAddrV4),
 }
 
 /// The socket of one link address.
@@ -35,19 +48,52 @@ impl ProbeSocket {
         let descriptor = socket(AddressFamily::Inet, SockType::Datagram, flags, None)?;
         setsockopt(&descriptor, sockopt::IpFreebind, &true)?;
         setsockopt(&descriptor, sockopt::ReceiveTimestampns, &true)?;
+        setsockopt(&descriptor, sockopt::Ipv4RecvErr, &true)?;
         bind(descriptor.as_raw_fd(), &SockaddrIn::from(address))?;
         Ok(Self { socket: UdpSocket::from_std(descriptor.into())? })
     }
 
-    /// The next datagram, cut off at the length of `buffer`.
-    pub(super) async fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
-        self.socket.async_io(Interest::READABLE, || self.read(buffer)).await
+    /// The next datagram, cut off at the length of `buffer`, or the next word of a closed port.
+    pub(super) async fn receive(&self, buffer: &mut [u8]) -> io::Result<Incoming> {
+        let interest = Interest::READABLE | Interest::ERROR;
+        self.socket.async_io(interest, || self.read_any(buffer)).await
     }
 
     /// Sends at once or not at all: a probe that waits measures nothing.
     pub(super) fn send(&self, datagram: &[u8], to: SocketAddrV4) -> io::Result<()> {
-        sendto(self.socket.as_raw_fd(), datagram, &SockaddrIn::from(to), MsgFlags::MSG_DONTWAIT)?;
+        let send =
+            || sendto(self.socket.as_raw_fd(), datagram, &SockaddrIn::from(to), MsgFlags::MSG_DONTWAIT);
+        // The first may be refused for what became of an earlier one.
+        send().or_else(|_| send())?;
         Ok(())
+    }
+
+    /// A datagram, or what lies in the queue of errors: a pending error is told once in a datagram's place.
+    fn read_any(&self, buffer: &mut [u8]) -> io::Result<Incoming> {
+        match self.read(buffer) {
+            Ok(received) => Ok(Incoming::Datagram(received)),
+            Err(_) => self.read_error(buffer).map(Incoming::Closed),
+        }
+    }
+
+    /// The next port that a neighbour's kernel calls closed; other errors say nothing about a neighbour.
+    fn read_error(&self, buffer: &mut [u8]) -> io::Result<SocketAddrV4> {
+        loop {
+            let mut control = nix::cmsg_space!([u8; 128]);
+            let mut parts = [IoSliceMut::new(buffer)];
+            let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
+            let message =
+                recvmsg::<SockaddrIn>(self.socket.as_raw_fd(), &mut parts, Some(&mut control), flags)?;
+            let closed = |part| match part {
+                ControlMessageOwned::Ipv4RecvErr(error, _) => {
+                    (error.ee_origin, error.ee_type, error.ee_code) == PORT_UNREACHABLE
+                }
+                _ => false,
+            };
+            if let (true, Some(to)) = (message.cmsgs()?.any(closed), message.address) {
+                return Ok(SocketAddrV4::new(to.ip(), to.port()));
+            }
+        }
     }
 
     fn read(&self, buffer: &mut [u8]) -> io::Result<Received> {

@@ -81,7 +81,7 @@ impl Gatherer {
     }
 
     /// The inventory now.
-    pub(crate) fn gather(&mut self) -> Result<Inventory, InventoryError> {
+    pub(crate) async fn gather(&mut self) -> Result<Inventory, InventoryError> {
         let capacity = self.meter.capacity()?;
         let engine = &self.engine;
         let mut capabilities = Capabilities {
@@ -96,7 +96,7 @@ impl Gatherer {
                 .problems
                 .push(format!("docker does not answer at {socket}; is the docker service running?"));
         }
-        let layers = self.layers(&mut capabilities.problems);
+        let layers = self.layers(&mut capabilities.problems).await;
         Ok(Inventory {
             schema: SCHEMA,
             cluster: self.node.config.cluster.clone(),
@@ -121,14 +121,19 @@ impl Gatherer {
         }
     }
 
-    /// Layers, exactly, where Docker keeps them in the known layout. An empty list predicts a full pull.
-    fn layers(&self, problems: &mut Vec<String>) -> LayerInventory {
+    /// Layers, exactly, where Docker keeps them in the known layout. An empty list predicts a full pull. A slow
+    /// card takes seconds to list them, in which the neighbours' probes have to be answered.
+    async fn layers(&self, problems: &mut Vec<String>) -> LayerInventory {
         if self.engine.store != ImageStore::Graphdriver || self.engine.driver.is_empty() {
             return LayerInventory::default();
         }
-        layers::read(&self.engine.root_dir, &self.engine.driver).unwrap_or_else(|error| {
-            problems.push(format!("layers are not known: {error}"));
-            LayerInventory::default()
-        })
+        let (root, driver) = (self.engine.root_dir.clone(), self.engine.driver.clone());
+        let why = match tokio::task::spawn_blocking(move || layers::read(&root, &driver)).await {
+            Ok(Ok(layers)) => return layers,
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        problems.push(format!("layers are not known: {why}"));
+        LayerInventory::default()
     }
 }

@@ -6,6 +6,7 @@
 mod accept;
 pub mod app;
 pub mod config;
+mod contact;
 pub mod engine;
 mod inventory;
 pub mod join;

@@ -22,7 +22,9 @@ const EXIT_CONFIG: u8 = 64;
 const DOCUMENT_MAX_BYTES: u64 = 1 << 20;
 /// A token is a line of some two hundred characters.
 const TOKEN_MAX_BYTES: u64 = 1024;
-/// Worker threads of the blocking pool sync files and resolve names: neither needs a deep stack.
+/// Worker threads of the blocking pool sync files, list layers and resolve names, each of which may take long
+/// without holding up the others; none needs a deep stack.
+const BLOCKING_THREADS: usize = 3;
 const BLOCKING_STACK_BYTES: usize = 512 * 1024;
 
 /// The node daemon of Edgeloom.
@@ -108,7 +110,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     // One thread for everything: a node's memory belongs to its tasks.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .max_blocking_threads(2)
+        .max_blocking_threads(BLOCKING_THREADS)
         .thread_stack_size(BLOCKING_STACK_BYTES)
         .thread_keep_alive(Duration::from_secs(1))
         .build()

@@ -1,6 +1,7 @@
 //! The parts that every command works with, opened from the configuration.
 
 use crate::config::{Config, Link};
+use crate::contact::ContactFile;
 use crate::engine::{Docker, EngineVersion, Owner};
 use crate::network::{NetworkError, NetworkThread};
 use crate::store::{DesiredFile, History, Lock, LockError, StateError};
@@ -59,6 +60,7 @@ impl Node {
             engine: Arc::clone(&self.engine),
             network: self.network.clone(),
             file,
+            contact: ContactFile::in_directory(&self.config.state_dir),
             history,
         })
     }

@@ -2,6 +2,7 @@
 
 use crate::accept::Refusal;
 use crate::config::Config;
+use crate::contact::ContactFile;
 use crate::engine::trial::Trials;
 use crate::engine::{ContainerEngine, EngineError};
 use crate::inventory::{Gatherer, InventoryError};
@@ -145,7 +146,8 @@ async fn purge_engine_once(
 
 fn purge_state(state_dir: &Path) -> Vec<String> {
     let desired = DesiredFile::open(state_dir).and_then(|file| file.remove());
-    let states = [desired, History::remove(state_dir)].into_iter().filter_map(Result::err);
+    let contact = ContactFile::in_directory(state_dir).remove();
+    let states = [desired, History::remove(state_dir), contact].into_iter().filter_map(Result::err);
     let run = speed::forget(state_dir).err().map(|error| error.to_string());
     states.map(|error| error.to_string()).chain(run).collect()
 }
@@ -156,7 +158,7 @@ fn purge_state(state_dir: &Path) -> Vec<String> {
 /// When the node cannot be opened or read.
 pub async fn probe(config: Config) -> Result<Inventory, OnceError> {
     let node = Node::open(config)?;
-    Ok(Gatherer::open(node).await?.gather()?)
+    Ok(Gatherer::open(node).await?.gather().await?)
 }
 
 #[cfg(test)]
@@ -216,6 +218,7 @@ mod tests {
         file.save(&document(1, vec![])).unwrap();
         drop(History::open(state_dir));
         speed::core_speed(state_dir).unwrap();
+        ContactFile::in_directory(state_dir).save(None).unwrap();
         assert_eq!(std::fs::read_dir(state_dir).unwrap().count(), 4);
         assert_eq!(purge_state(state_dir), Vec::<String>::new());
         assert_eq!(std::fs::read_dir(state_dir).unwrap().count(), 0);

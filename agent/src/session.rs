@@ -28,9 +28,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-const KEEP_ALIVE: Duration = Duration::from_secs(30);
+/// A path that went silent is noticed within two of it; a ping is some hundred bytes on the wire.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// For connecting, and for a send that the network does not take.
 const NETWORK_TIMEOUT_S: u64 = 10;
 /// Requests between us and the event loop; the rest waits in the outbox, where newer replaces older.
@@ -62,17 +63,10 @@ pub enum Credentials {
     Joined(Arc<Live>),
 }
 
-/// Runs the session until `up` is closed (then it says goodbye) or nobody listens to `down`.
-///
-/// # Errors
-/// When a certificate or key file does not read. A controller out of reach is no error: the session
-/// tries again until it is there.
-pub async fn run(
-    settings: SessionSettings,
-    up: mpsc::Receiver<Up>,
-    down: mpsc::Sender<Down>,
-) -> Result<(), TlsFileError> {
-    let (client, mut event_loop) = connection(&settings)?;
+/// Runs the session until `up` is closed (then it says goodbye) or nobody listens to `down`. Neither a
+/// controller out of reach nor a certificate that does not read ends it: it tries again until they are there.
+pub async fn run(settings: SessionSettings, mut up: mpsc::Receiver<Up>, down: mpsc::Sender<Down>) {
+    let Some((client, mut event_loop)) = first_connection(&settings, &mut up).await else { return };
     let session = Session {
         number: AtomicU64::new(0),
         inbox: Inbox::new(settings.node.clone()),
@@ -87,7 +81,30 @@ pub async fn run(
     }
     // Without an answer in time the Last Will says the same.
     let _ = timeout(FAREWELL_MAX, session.say_goodbye(&mut event_loop)).await;
-    Ok(())
+}
+
+/// Reads the files until they read; none when the agent ends. What it says meanwhile nobody can hear, and it
+/// must not wait for that.
+async fn first_connection(
+    settings: &SessionSettings,
+    up: &mut mpsc::Receiver<Up>,
+) -> Option<(AsyncClient, EventLoop)> {
+    let mut back_off = BackOff::default();
+    loop {
+        let error = match connection(settings) {
+            Ok(connection) => return Some(connection),
+            Err(error) => error,
+        };
+        let pause = back_off.next_pause();
+        tracing::error!(%error, pause_ms = pause.as_millis(), "no session with the controller");
+        let over = Instant::now() + pause;
+        loop {
+            tokio::select! {
+                said = up.recv() => drop(said?),
+                () = sleep_until(over) => break,
+            }
+        }
+    }
 }
 
 fn connection(settings: &SessionSettings) -> Result<(AsyncClient, EventLoop), TlsFileError> {
@@ -136,12 +153,15 @@ impl Session {
     async fn listen(&self, event_loop: &mut EventLoop) {
         let mut back_off = BackOff::default();
         let mut connected_at = None;
+        let mut heard_at = Instant::now();
         self.renew(event_loop);
         loop {
             match event_loop.poll().await {
                 Ok(event) => {
-                    if let Event::Incoming(Packet::ConnAck(_)) = &event {
-                        connected_at = Some(Instant::now());
+                    if let Event::Incoming(packet) = &event {
+                        heard_at = Instant::now();
+                        connected_at =
+                            connected_at.or(matches!(packet, Packet::ConnAck(_)).then_some(heard_at));
                     }
                     self.heard(event);
                     self.outbox.flush();
@@ -151,8 +171,9 @@ impl Session {
                     // Said in another life of the agent's state; it says it again when connected.
                     event_loop.clean();
                     event_loop.pending.clear();
-                    if connected_at.take().is_some_and(|at: Instant| at.elapsed() >= SETTLED_AFTER) {
-                        back_off = BackOff::default();
+                    if let Some(at) = connected_at.take() {
+                        self.inbox.disconnected(heard_at);
+                        back_off = if at.elapsed() < SETTLED_AFTER { back_off } else { BackOff::default() };
                     }
                     let pause = back_off.next_pause();
                     self.complain(&error, pause);

@@ -23,6 +23,8 @@ pub enum Up {
 pub enum Down {
     /// The session is up (again): whatever is published by exception is published once more.
     Connected,
+    /// The session ended, in which something was heard last at this time.
+    Disconnected(tokio::time::Instant),
     /// A document that parsed; cluster, node and version are the worker's to check.
     Desired(Box<DesiredState>),
     /// A request for logs and its id.

@@ -176,7 +176,7 @@ impl Node {
         let (up, up_end) = mpsc::channel(8);
         let (down_end, down) = mpsc::channel(1);
         let settings = broker.settings("n1");
-        let task = tokio::spawn(async move { run(settings, up_end, down_end).await.unwrap() });
+        let task = tokio::spawn(async move { run(settings, up_end, down_end).await });
         Self { up, down, task }
     }
 
@@ -298,6 +298,7 @@ async fn a_broker_that_restarts_is_found_again_with_everything_said_anew() {
     for cores in 1..=20 {
         node.up.send(Up::Inventory(inventory(cores))).await.unwrap();
     }
+    assert!(matches!(node.next().await, Down::Disconnected(_)));
     broker.run();
 
     assert!(matches!(node.next().await, Down::Connected));

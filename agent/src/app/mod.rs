@@ -138,11 +138,7 @@ fn start(
 
 async fn talk(session: Option<SessionSettings>, mut up: mpsc::Receiver<Up>, down: mpsc::Sender<Down>) {
     match session {
-        Some(session) => {
-            if let Err(error) = session::run(session, up, down).await {
-                tracing::error!(%error, "no session");
-            }
-        }
+        Some(session) => session::run(session, up, down).await,
         None => while up.recv().await.is_some() {},
     }
 }

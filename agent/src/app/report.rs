@@ -129,7 +129,7 @@ pub(super) async fn inventories(node: Node, up: mpsc::Sender<Up>, mut connected:
         if looks.is_multiple_of(LOOKS_PER_VERSION) || said.is_none() {
             gatherer.ask_engine().await;
         }
-        match gatherer.gather() {
+        match gatherer.gather().await {
             Ok(inventory) if said.as_ref() != Some(&inventory) => {
                 if up.send(Up::Inventory(inventory.clone())).await.is_err() {
                     return;

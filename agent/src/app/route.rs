@@ -28,6 +28,7 @@ pub(super) async fn run(node: Node, mut down: mpsc::Receiver<Down>, outlets: Out
                 outlets.connections.send_modify(|count| *count += 1);
                 Command::Connected
             }
+            Down::Disconnected(heard) => Command::Disconnected(heard),
             Down::Desired(document) => Command::Desired(document),
             Down::Logs(id, command) => {
                 tracing::debug!(id, job = %command.job, task = %command.task, "logs asked for");

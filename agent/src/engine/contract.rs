@@ -112,6 +112,31 @@ async fn a_network_is_replaced_only_while_nothing_uses_it(engine: &impl Containe
     engine.remove_network(BRIDGE).await.unwrap();
 }
 
+async fn a_container_is_stopped_and_started_but_not_after_its_network_was_made_anew(
+    engine: &impl ContainerEngine,
+    image: &ImageRef,
+) {
+    engine.ensure_network(&network()).await.unwrap();
+    let spec = task("stale", image);
+    let id = engine.create(&spec, BRIDGE).await.unwrap();
+    for _ in 0..2 {
+        engine.start(&id).await.unwrap();
+        engine.stop(&id).await.unwrap();
+        engine.stop(&id).await.unwrap();
+        assert_eq!(state(engine, &spec).await, Some(FoundState::Exited(Some(0))));
+    }
+    engine.stop("gone").await.unwrap();
+    engine.remove_network(BRIDGE).await.unwrap();
+    assert!(matches!(engine.start(&id).await, Err(EngineError::NetworkGone { .. })));
+    engine.ensure_network(&network()).await.unwrap();
+    let refused = engine.start(&id).await;
+    assert!(matches!(refused, Err(EngineError::NetworkGone { .. })), "{refused:?}");
+    engine.remove(&id).await.unwrap();
+    let anew = engine.create(&spec, BRIDGE).await.unwrap();
+    engine.start(&anew).await.unwrap();
+    engine.remove(&anew).await.unwrap();
+}
+
 async fn logs_end_with_the_receiver(engine: &impl ContainerEngine, image: &ImageRef) {
     engine.ensure_network(&network()).await.unwrap();
     let id = engine.create(&task("talk", image), BRIDGE).await.unwrap();
@@ -135,6 +160,7 @@ async fn contract(engine: &impl ContainerEngine, image: &ImageRef) {
     limits_change_in_place_and_outlive_a_start(engine, image).await;
     what_cannot_be_is_refused(engine, image).await;
     a_network_is_replaced_only_while_nothing_uses_it(engine, image).await;
+    a_container_is_stopped_and_started_but_not_after_its_network_was_made_anew(engine, image).await;
     logs_end_with_the_receiver(engine, image).await;
 }
 

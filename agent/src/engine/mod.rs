@@ -187,6 +187,9 @@ pub enum EngineError {
         "docker network {name} has the subnet {found}, not {wanted}, and {containers} container(s) use it; stop them first"
     )]
     NetworkInUse { name: String, found: String, wanted: String, containers: usize },
+    /// The container was made for a network that is gone, and cannot be started any more.
+    #[error("container {id} was made for a network that is gone; it is made anew")]
+    NetworkGone { id: String },
     /// A network of that name that is not ours.
     #[error(
         "docker network {name} exists and is not ours (label edgeloom.node={node} is missing); remove it or set another `bridge`"
@@ -200,10 +203,24 @@ pub enum EngineError {
     Pull { image: String, reason: String },
 }
 
+/// What a network lacks that serves all the same.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NetworkFlaw {
+    #[error(
+        "docker network {name} was made before docker 28, which drops what other nodes send to it; \
+         {containers} container(s) use it: stop them once and it is made anew"
+    )]
+    NoDirectRouting { name: String, containers: usize },
+}
+
 /// The verbs.
 pub trait ContainerEngine: Send + Sync + 'static {
-    /// Makes our network as wanted; one of ours with another pool is replaced if nothing uses it.
-    fn ensure_network(&self, network: &NetworkSpec) -> impl Future<Output = Result<(), EngineError>> + Send;
+    /// Makes our network as wanted; one of ours that is not is replaced if nothing that runs uses it. The
+    /// answer is what it lacks while something does.
+    fn ensure_network(
+        &self,
+        network: &NetworkSpec,
+    ) -> impl Future<Output = Result<Option<NetworkFlaw>, EngineError>> + Send;
     /// Removes our network; gone already is well.
     fn remove_network(&self, name: &str) -> impl Future<Output = Result<(), EngineError>> + Send;
     /// All containers of the owner, running or not.
@@ -222,8 +239,10 @@ pub trait ContainerEngine: Send + Sync + 'static {
         spec: &ContainerSpec,
         bridge: &str,
     ) -> impl Future<Output = Result<String, EngineError>> + Send;
-    /// Starts it; running already is well.
+    /// Starts it; running already is well. One whose network was made anew is [`EngineError::NetworkGone`].
     fn start(&self, id: &str) -> impl Future<Output = Result<(), EngineError>> + Send;
+    /// Stops it, with two seconds' grace; stopped or gone already is well.
+    fn stop(&self, id: &str) -> impl Future<Output = Result<(), EngineError>> + Send;
     /// Changes the limits of a container, running or not, in place. A memory limit is never set below what
     /// is used now: that is an error, the processor's limit being changed all the same.
     fn limit(&self, id: &str, limits: Limits) -> impl Future<Output = Result<(), EngineError>> + Send;

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
 
 /// Documents that none of the others replaces: of different clusters, or older ones sent on purpose.
 const DOCUMENTS_MAX: usize = 4;
@@ -20,7 +21,8 @@ const COMMAND_MAX: usize = 4096;
 
 #[derive(Debug, Default)]
 struct Waiting {
-    connected: bool,
+    /// The newest of connections made and lost.
+    presence: Option<Down>,
     documents: VecDeque<Box<DesiredState>>,
     commands: VecDeque<Down>,
 }
@@ -39,7 +41,12 @@ impl Inbox {
     }
 
     pub(super) fn connected(&self) {
-        self.change(|waiting| waiting.connected = true);
+        self.change(|waiting| waiting.presence = Some(Down::Connected));
+    }
+
+    /// The session ended; something was heard last at this time.
+    pub(super) fn disconnected(&self, heard: Instant) {
+        self.change(|waiting| waiting.presence = Some(Down::Disconnected(heard)));
     }
 
     /// Sorts in one message; what does not read is reported and forgotten.
@@ -83,8 +90,8 @@ impl Inbox {
 
     fn next(&self) -> Option<Down> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if std::mem::take(&mut waiting.connected) {
-            return Some(Down::Connected);
+        if let Some(presence) = waiting.presence.take() {
+            return Some(presence);
         }
         if let Some(document) = waiting.documents.pop_front() {
             return Some(Down::Desired(document));

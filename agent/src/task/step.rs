@@ -19,6 +19,10 @@ pub(crate) struct Situation<'a> {
     pub address_free: bool,
     /// A pause after a failure is still running.
     pub pausing: bool,
+    /// The controller was not heard of for longer than the task may run without it.
+    pub silence: bool,
+    /// The container cannot be started again and has to be made anew.
+    pub spoilt: bool,
 }
 
 /// What is known of the wanted image.
@@ -46,6 +50,8 @@ pub(crate) enum Action {
     Start,
     /// Change its limits in place.
     Limit,
+    /// Stop it, and keep it for a later start.
+    Stop,
     /// Stop and remove.
     Remove,
 }
@@ -60,6 +66,8 @@ pub(crate) enum Waiting {
     Engine,
     /// Somebody paused the container.
     Unpause,
+    /// The controller's word that the task is still wanted here.
+    Controller,
 }
 
 /// The next action.
@@ -87,6 +95,14 @@ fn remove(situation: &Situation<'_>, found: &FoundContainer) -> Action {
 fn keep(situation: &Situation<'_>, wanted: &ContainerSpec, found: &FoundContainer) -> Action {
     let limited = found.limits.are(Limits::of(wanted));
     match found.state {
+        FoundState::Running | FoundState::Paused if situation.silence => {
+            if situation.pausing {
+                Action::Wait(Waiting::Pause)
+            } else {
+                Action::Stop
+            }
+        }
+        FoundState::Created | FoundState::Exited(_) if situation.spoilt => remove(situation, found),
         FoundState::Running | FoundState::Created | FoundState::Exited(_) if !limited => {
             if situation.pausing { Action::Wait(Waiting::Pause) } else { Action::Limit }
         }
@@ -114,6 +130,8 @@ fn make(situation: &Situation<'_>) -> Action {
 fn obstacle(situation: &Situation<'_>) -> Option<Waiting> {
     if situation.pausing {
         Some(Waiting::Pause)
+    } else if situation.silence {
+        Some(Waiting::Controller)
     } else if !situation.network_applied {
         Some(Waiting::Network)
     } else if !situation.address_free {
@@ -139,6 +157,8 @@ mod tests {
             network_applied: true,
             address_free: true,
             pausing: false,
+            silence: false,
+            spoilt: false,
         }
     }
 
@@ -154,6 +174,39 @@ mod tests {
     fn another_spec_is_removed_first() {
         let (wanted, found) = (spec("t", "h2"), found("t", "h1", FoundState::Running));
         assert_eq!(step(&situation(Some(&wanted), Some(&found))), Action::Remove);
+    }
+
+    #[test]
+    fn a_task_that_may_not_run_without_the_controller_is_stopped_and_waits_for_it() {
+        let wanted = spec("t", "h1");
+        for (state, action) in [
+            (FoundState::Running, Action::Stop),
+            (FoundState::Paused, Action::Stop),
+            (FoundState::Exited(Some(0)), Action::Wait(Waiting::Controller)),
+            (FoundState::Created, Action::Wait(Waiting::Controller)),
+        ] {
+            let found = found("t", "h1", state);
+            let situation = Situation { silence: true, ..situation(Some(&wanted), Some(&found)) };
+            assert_eq!(step(&situation), action, "{state:?}");
+        }
+        let none = Situation { silence: true, ..situation(Some(&wanted), None) };
+        assert_eq!(step(&none), Action::Wait(Waiting::Controller));
+        let missing = Situation { image: Image::Missing, ..none };
+        assert_eq!(step(&missing), Action::Pull, "what it needs is fetched meanwhile");
+    }
+
+    #[test]
+    fn a_container_that_cannot_be_started_is_made_anew_but_a_running_one_is_left_alone() {
+        let wanted = spec("t", "h1");
+        for (state, action) in [
+            (FoundState::Running, Action::Nothing),
+            (FoundState::Exited(Some(0)), Action::Remove),
+            (FoundState::Created, Action::Remove),
+        ] {
+            let found = found("t", "h1", state);
+            let situation = Situation { spoilt: true, ..situation(Some(&wanted), Some(&found)) };
+            assert_eq!(step(&situation), action, "{state:?}");
+        }
     }
 
     #[test]
@@ -215,6 +268,10 @@ mod tests {
             Action::LookForImage => *image = Image::Missing,
             Action::Pull => *image = Image::Present,
             Action::Remove => *found = None,
+            Action::Stop => {
+                let state = FoundState::Exited(Some(0));
+                *found = found.take().map(|found| FoundContainer { state, ..found });
+            }
             Action::Limit => {
                 let limits = Limits::of(wanted.expect("only a wanted container is limited"));
                 *found = found.take().map(|found| FoundContainer { limits: limits.into(), ..found });

@@ -1,13 +1,16 @@
 //! Carries actions out beside the worker's loop and brings their ends back.
 
 use super::NodeState;
+use crate::contact::ContactFile;
 use crate::engine::{
-    ContainerEngine, EngineError, FoundContainer, FoundState, Limits, NetworkSpec, PullProgress, TaskKey,
+    ContainerEngine, EngineError, FoundContainer, FoundState, Limits, NetworkFlaw, NetworkSpec, PullProgress,
+    TaskKey,
 };
 use crate::network::{NetworkError, NetworkThread};
 use crate::store::{DesiredFile, StateError};
 use edgeloom_common::desired::{ContainerSpec, DesiredState, ImageRef, Pool, Version};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -25,14 +28,17 @@ pub(super) enum Todo {
     Create(ContainerSpec),
     Start(FoundContainer),
     Limit(FoundContainer, Limits),
+    Stop(FoundContainer),
     Remove(FoundContainer),
+    /// Keep since when nothing was heard of the controller; none: there is a session.
+    KeepContact(Option<Duration>),
 }
 
 /// How it ended.
 #[derive(Debug)]
 pub(super) enum Done {
     Saved(Version, Result<(), StateError>),
-    NetworkEnsured(Pool, Result<(), EngineError>),
+    NetworkEnsured(Pool, Result<Option<NetworkFlaw>, EngineError>),
     Applied(Version, Result<Vec<String>, NetworkError>),
     Listed(u64, Result<Vec<FoundContainer>, EngineError>),
     ImageLooked(ImageRef, Result<bool, EngineError>),
@@ -41,7 +47,9 @@ pub(super) enum Done {
     Started(TaskKey, Option<FoundContainer>, Result<(), EngineError>),
     /// With the limits that it was to have.
     Limited(FoundContainer, Result<(), EngineError>),
+    Stopped(TaskKey, Result<(), EngineError>),
     Removed(FoundContainer, Result<(), EngineError>),
+    ContactKept(Result<(), StateError>),
 }
 
 /// The actions on their way.
@@ -50,13 +58,20 @@ pub(super) struct Actions<E> {
     engine: Arc<E>,
     network: NetworkThread,
     bridge: String,
-    file: DesiredFile,
+    files: Files,
     running: JoinSet<Done>,
 }
 
+/// What is kept on disk.
+#[derive(Debug, Clone)]
+pub(super) struct Files {
+    pub(super) desired: DesiredFile,
+    pub(super) contact: ContactFile,
+}
+
 impl<E: ContainerEngine> Actions<E> {
-    pub(super) fn new(engine: Arc<E>, network: NetworkThread, bridge: String, file: DesiredFile) -> Self {
-        Self { engine, network, bridge, file, running: JoinSet::new() }
+    pub(super) fn new(engine: Arc<E>, network: NetworkThread, bridge: String, files: Files) -> Self {
+        Self { engine, network, bridge, files, running: JoinSet::new() }
     }
 
     /// Begins whatever can begin now.
@@ -110,6 +125,14 @@ impl<E: ContainerEngine> Actions<E> {
                 let limited = engine.limit(&container.id, limits).await;
                 Done::Limited(FoundContainer { limits: limits.into(), ..container }, limited)
             })),
+            Todo::Stop(container) => drop(self.running.spawn(async move {
+                let stopped = engine.stop(&container.id).await;
+                Done::Stopped(container.key, stopped)
+            })),
+            Todo::KeepContact(silence) => {
+                let file = self.files.contact.clone();
+                self.running.spawn_blocking(move || Done::ContactKept(file.save(silence)));
+            }
             Todo::Remove(container) => drop(self.running.spawn(async move {
                 let removed = engine.remove(&container.id).await;
                 Done::Removed(container, removed)
@@ -119,7 +142,7 @@ impl<E: ContainerEngine> Actions<E> {
 
     /// Syncing a file takes long on a flash card: not on the loop's thread.
     fn save(&mut self, document: Arc<DesiredState>) {
-        let file = self.file.clone();
+        let file = self.files.desired.clone();
         self.running.spawn_blocking(move || Done::Saved(document.version(), file.save(&document)));
     }
 }

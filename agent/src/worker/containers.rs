@@ -1,10 +1,11 @@
 //! The containers of this node: as found, and what each task has behind it.
 
 use super::act::Todo;
+use super::contact::Contact;
 use super::images::Images;
+use super::task::Task;
 use crate::engine::{EngineError, FoundContainer, FoundState, Limits, TaskKey};
 use crate::store::{Event, History};
-use crate::task::backoff::{Backoff, HEALTHY_AFTER, jitter};
 use crate::task::step::{Action, Image, Situation, Waiting, step};
 use edgeloom_common::desired::{ContainerSpec, DesiredState};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,29 +26,8 @@ pub(super) struct Containers {
     begun: u64,
     listing: bool,
     look: bool,
-}
-
-/// What a task has behind it.
-#[derive(Debug, Default)]
-pub(super) struct Task {
-    pub(super) busy: Option<Action>,
-    pub(super) restarts: u32,
-    pub(super) error: String,
-    /// Why the wanted limits are not in force.
-    pub(super) limit_error: String,
-    backoff: Backoff,
-    pub(super) pause: Option<Instant>,
-    running_since: Option<Instant>,
-}
-
-impl Task {
-    fn failed(&mut self, now: Instant) {
-        let ran = self.running_since.take().map_or_else(Default::default, |since| now - since);
-        if HEALTHY_AFTER <= ran {
-            self.backoff.succeeded();
-        }
-        self.pause = Some(now + self.backoff.failed(jitter()));
-    }
+    /// The engine was away: what ended meanwhile did not fail.
+    away: bool,
 }
 
 impl Containers {
@@ -60,6 +40,7 @@ impl Containers {
             begun: 0,
             listing: false,
             look: true,
+            away: false,
         }
     }
 
@@ -75,14 +56,19 @@ impl Containers {
     /// The engine is back: what failed without it may be tried at once.
     pub(super) fn retry_now(&mut self) {
         self.look = true;
+        self.away = true;
         for task in self.tasks.values_mut() {
             task.pause = None;
         }
     }
 
-    /// A pause belongs to what was wanted when it began: a task that is wanted otherwise has none.
+    /// A pause belongs to what was wanted when it began: a task that is wanted otherwise has none, and one that
+    /// is neither wanted nor there is forgotten.
     pub(super) fn turn(&mut self, before: Option<&DesiredState>, after: &DesiredState) {
         let (before, after) = (before.map(by_key).unwrap_or_default(), by_key(after));
+        let found = self.found.as_ref();
+        let here = |key: &TaskKey| found.is_none_or(|found| found.contains_key(key));
+        self.tasks.retain(|key, task| task.busy.is_some() || after.contains_key(key) || here(key));
         for (key, task) in &mut self.tasks {
             let [old, new] = [&before, &after]
                 .map(|wanted| wanted.get(key).map(|spec| (&spec.spec_hash, Limits::of(spec))));
@@ -148,10 +134,14 @@ impl Containers {
             Action::Create => Todo::Create(wanted?.clone()),
             Action::Start => Todo::Start(found?),
             Action::Limit => Todo::Limit(found?, Limits::of(wanted?)),
+            Action::Stop => Todo::Stop(found?),
             Action::Remove => Todo::Remove(found?),
             Action::Nothing | Action::Wait(_) | Action::LookForImage | Action::Pull => return None,
         };
-        if let Todo::Start(FoundContainer { state: FoundState::Exited(exit_code), .. }) = &todo {
+        let stopped = self.tasks.get(key).is_some_and(Task::was_stopped);
+        if let Todo::Start(FoundContainer { state: FoundState::Exited(exit_code), .. }) = &todo
+            && !stopped
+        {
             self.count_restart(key, *exit_code);
         }
         self.begun += 1;
@@ -176,7 +166,9 @@ impl Containers {
             image: wanted.map_or(Image::Unknown, |spec| context.images.state(&spec.image)),
             network_applied: context.network_applied,
             address_free: wanted.is_none_or(|spec| self.address_free(key, spec)),
-            pausing: task.and_then(|task| task.pause).is_some_and(|until| context.now < until),
+            pausing: task.is_some_and(|task| task.is_pausing(context.now)),
+            silence: wanted.is_some_and(|spec| context.is_over(spec)),
+            spoilt: task.is_some_and(Task::is_spoilt),
         })
     }
 
@@ -215,7 +207,8 @@ impl Containers {
             Ok(listed) => listed,
         };
         self.engine_error.clear();
-        let before = self.found.take().unwrap_or_default();
+        let before = self.found.take().filter(|_| !self.away).unwrap_or_default();
+        self.away = false;
         for container in &listed {
             self.compare(container, before.get(&container.key), now);
         }
@@ -225,24 +218,13 @@ impl Containers {
     /// A container that was seen running and has ended is started again after a pause; one that was
     /// found ended, as after a reboot, at once.
     fn compare(&mut self, container: &FoundContainer, before: Option<&FoundContainer>, now: Instant) {
-        if !self.tasks.contains_key(&container.key) {
-            let restarts = self.history.restarts(&container.key);
-            self.tasks.insert(container.key.clone(), Task { restarts, ..Task::default() });
-        }
-        let Some(task) = self.tasks.get_mut(&container.key) else {
-            return;
-        };
         let ran =
             before.is_some_and(|before| before.id == container.id && before.state == FoundState::Running);
+        let restarts = || Task::with_restarts(self.history.restarts(&container.key));
+        let task = self.tasks.entry(container.key.clone()).or_insert_with(restarts);
         match container.state {
-            FoundState::Running => {
-                task.running_since.get_or_insert(now);
-            }
-            FoundState::Exited(code) if ran => {
-                task.error =
-                    code.map_or_else(|| "exited".to_owned(), |code| format!("exited with code {code}"));
-                task.failed(now);
-            }
+            FoundState::Running => task.seen_running(now),
+            FoundState::Exited(code) if ran => task.ended(code, now),
             _ => {}
         }
     }
@@ -254,19 +236,10 @@ impl Containers {
         started: &Result<(), EngineError>,
         now: Instant,
     ) {
-        let task = self.tasks.entry(key.clone()).or_default();
-        task.busy = None;
-        match started {
-            Ok(()) => {
-                task.running_since = Some(now);
-                task.pause = None;
-            }
-            Err(error) => {
-                tracing::warn!(job = %key.job, task = %key.task, %error, "container did not start");
-                task.error = error.to_string();
-                task.failed(now);
-                self.look = true;
-            }
+        self.tasks.entry(key.clone()).or_default().started(started, now);
+        if let Err(error) = started {
+            tracing::warn!(job = %key.job, task = %key.task, %error, "container did not start");
+            self.look = true;
         }
         if let (Some(container), Some(found)) = (container, &mut self.found) {
             found.insert(key, container);
@@ -280,19 +253,25 @@ impl Containers {
         now: Instant,
     ) {
         self.look = true;
-        let task = self.tasks.entry(container.key.clone()).or_default();
-        task.busy = None;
-        match limited {
-            Ok(()) => {
-                task.limit_error.clear();
-                if let Some(found) = self.found.as_mut().and_then(|found| found.get_mut(&container.key)) {
-                    found.limits = container.limits;
-                }
-            }
-            Err(error) => {
-                task.limit_error = format!("task {}: {error}", container.key);
-                task.pause = Some(now + task.backoff.failed(jitter()));
-            }
+        let refused = limited.err().map(|error| format!("task {}: {error}", container.key));
+        if refused.is_none() {
+            self.change(&container.key, |found| found.limits = container.limits);
+        }
+        self.tasks.entry(container.key).or_default().limited(refused, now);
+    }
+
+    pub(super) fn stopped(&mut self, key: TaskKey, stopped: Result<(), EngineError>, now: Instant) {
+        self.look = true;
+        if stopped.is_ok() {
+            tracing::info!(job = %key.job, task = %key.task, "stopped: the controller was not heard of for too long");
+            self.change(&key, |found| found.state = FoundState::Exited(None));
+        }
+        self.tasks.entry(key).or_default().stopped(stopped, now);
+    }
+
+    fn change(&mut self, key: &TaskKey, change: impl FnOnce(&mut FoundContainer)) {
+        if let Some(found) = self.found.as_mut().and_then(|found| found.get_mut(key)) {
+            change(found);
         }
     }
 
@@ -304,28 +283,36 @@ impl Containers {
     ) {
         let key = &container.key;
         let task = self.tasks.entry(key.clone()).or_default();
-        task.busy = None;
-        match removed {
-            Ok(()) => {
-                self.tasks.remove(key);
-                self.history.set_restarts(key, 0);
-                self.found.iter_mut().for_each(|found| drop(found.remove(key)));
-            }
-            Err(error) => {
-                task.error = error.to_string();
-                task.failed(now);
-                self.look = true;
-            }
+        if let Err(error) = removed {
+            task.refused(&error, now);
+            self.look = true;
+            return;
         }
+        if task.is_spoilt() {
+            task.unspoilt();
+        } else {
+            self.tasks.remove(key);
+            self.history.set_restarts(key, 0);
+        }
+        self.found.iter_mut().for_each(|found| drop(found.remove(key)));
     }
 }
 
 /// What the steps of all tasks share.
 #[derive(Debug)]
 pub(super) struct Context<'a> {
+    pub(super) document: Option<&'a DesiredState>,
     pub(super) images: &'a Images,
+    pub(super) contact: &'a Contact,
     pub(super) network_applied: bool,
     pub(super) now: Instant,
+}
+
+impl Context<'_> {
+    /// The task may not run without the controller any more.
+    pub(super) fn is_over(&self, spec: &ContainerSpec) -> bool {
+        self.document.is_some_and(|document| self.contact.is_over(document, spec, self.now))
+    }
 }
 
 /// The wanted containers by task.

@@ -10,22 +10,26 @@
 //! container that is still stopping.
 
 mod act;
+mod contact;
 mod containers;
 mod images;
 mod kernel;
 mod observed;
 mod state;
+mod task;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use state::NodeState;
 
 use crate::accept::{Refusal, Verdict, judge};
+use crate::contact::ContactFile;
 use crate::engine::{ContainerEngine, Owner};
 use crate::network::NetworkThread;
 use crate::store::{DesiredFile, Event, History, Loaded};
 use crate::wire::Up;
-use act::{Actions, Done};
+use act::{Actions, Done, Files};
+use contact::Contact;
 use edgeloom_common::desired::DesiredState;
 use edgeloom_common::report::Observed;
 use std::sync::Arc;
@@ -45,6 +49,8 @@ pub(crate) enum Command {
     Desired(Box<DesiredState>),
     /// The controller may have lost what was said: say it again.
     Connected,
+    /// The session ended; it was heard of last at this time.
+    Disconnected(Instant),
     /// Containers changed.
     EngineChanged,
     /// The engine went away and came back: images and network may differ too.
@@ -62,6 +68,7 @@ pub(crate) struct Settings<E> {
     pub engine: Arc<E>,
     pub network: NetworkThread,
     pub file: DesiredFile,
+    pub contact: ContactFile,
     pub history: History,
 }
 
@@ -78,8 +85,8 @@ pub(crate) struct Worker<E> {
 impl<E: ContainerEngine> Worker<E> {
     /// A worker that goes on with the document on disk.
     pub(crate) fn new(settings: Settings<E>, up: mpsc::Sender<Up>) -> Self {
-        let Settings { owner, bridge, engine, network, file, history } = settings;
-        let mut state = NodeState::new(history);
+        let Settings { owner, bridge, engine, network, file, contact, history } = settings;
+        let mut state = NodeState::new(history, Contact::at_start(contact.load(), Instant::now()));
         match file.load() {
             Ok(Some(Loaded { document, remark })) => {
                 match judge(&document, None, &owner) {
@@ -95,7 +102,8 @@ impl<E: ContainerEngine> Worker<E> {
             Err(error) => state.refused(error.to_string()),
         }
         state.saved(state.version());
-        Self { state, actions: Actions::new(engine, network, bridge, file), owner, up, sent: None }
+        let actions = Actions::new(engine, network, bridge, Files { desired: file, contact });
+        Self { state, actions, owner, up, sent: None }
     }
 
     /// Whether a document would be taken, or is the one in force.
@@ -123,6 +131,7 @@ impl<E: ContainerEngine> Worker<E> {
                 () = tokio::time::sleep_until(wake) => {}
                 permit = up.reserve(), if next.is_some() => {
                     let (Ok(permit), Some(next)) = (permit, next) else { return };
+                    self.note(&next);
                     permit.send(Up::Observed(next.clone()));
                     self.sent = Some(next);
                 }
@@ -130,10 +139,19 @@ impl<E: ContainerEngine> Worker<E> {
         }
     }
 
+    /// Whoever reads the log sees when a change, or a start, was done.
+    fn note(&self, next: &Observed) {
+        let before = self.sent.as_ref().is_some_and(|sent| sent.converged && sent.version == next.version);
+        if next.converged && !before {
+            tracing::info!(generation = next.version.generation, "the node is as desired");
+        }
+    }
+
     fn follow(&mut self, command: Command) {
         match command {
             Command::Desired(document) => self.judge(*document),
             Command::Connected => self.sent = None,
+            Command::Disconnected(heard) => self.state.contact.lost(heard),
             Command::EngineChanged => self.state.containers_changed(),
             Command::EngineRestarted => self.state.engine_restarted(),
             Command::KernelChanged => self.state.network_changed(),
@@ -147,9 +165,13 @@ impl<E: ContainerEngine> Worker<E> {
                 tracing::info!(epoch = version.epoch, generation = version.generation, "desired state taken");
                 self.state.history().append(&Event::Taken(version));
                 self.state.take(document);
+                self.state.contact.confirmed();
             }
             // Whoever repeats a document has not heard what became of it.
-            Ok(Verdict::Repeat) => self.sent = None,
+            Ok(Verdict::Repeat) => {
+                self.state.contact.confirmed();
+                self.sent = None;
+            }
             Err(refusal) => {
                 tracing::warn!(%refusal, "desired state refused");
                 self.state.refused(refusal.to_string());

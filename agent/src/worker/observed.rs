@@ -12,6 +12,9 @@ use tokio::time::Instant;
 /// Problems told at a time: more do not help anybody.
 const PROBLEMS_MAX: usize = 32;
 
+/// Why a task is stopped that is to stop without the controller.
+const SILENCE: &str = "stopped until the controller, not heard of for too long, sends its document";
+
 impl NodeState {
     /// The observed state now.
     #[must_use]
@@ -21,7 +24,9 @@ impl NodeState {
         let mut containers = Vec::new();
         let mut settled = network_applied && self.containers.found.is_some();
         let context = Context {
+            document: self.desired(),
             images: &self.images,
+            contact: &self.contact,
             network_applied: self.kernel.carries(version),
             now: Instant::now(),
         };
@@ -30,7 +35,7 @@ impl NodeState {
         for key in found.chain(wanted.keys()).collect::<BTreeSet<_>>() {
             let spec = wanted.get(key).copied();
             settled &= self.containers.action(key, spec, &context) == Action::Nothing;
-            containers.push(self.container_state(key, spec));
+            containers.push(self.container_state(key, spec, &context));
         }
         let images = self.desired().is_some_and(|document| self.images.all_present(document));
         Observed {
@@ -45,11 +50,19 @@ impl NodeState {
         }
     }
 
-    fn container_state(&self, key: &TaskKey, wanted: Option<&ContainerSpec>) -> ContainerState {
+    fn container_state(
+        &self,
+        key: &TaskKey,
+        wanted: Option<&ContainerSpec>,
+        context: &Context<'_>,
+    ) -> ContainerState {
         let task = self.containers.tasks.get(key);
         let found = self.containers.found.as_ref().and_then(|found| found.get(key));
         let phase = found.map_or_else(|| self.phase_before(key, wanted), phase);
-        let error = task.map(|task| task.error.clone()).unwrap_or_default();
+        let mut error = task.map(|task| task.error.clone()).unwrap_or_default();
+        if wanted.is_some_and(|spec| context.is_over(spec)) {
+            error = SILENCE.to_owned();
+        }
         let hash = found.map(|found| &found.spec_hash).or(wanted.map(|spec| &spec.spec_hash));
         ContainerState {
             job: key.job.clone(),
@@ -81,16 +94,10 @@ impl NodeState {
     }
 
     fn problems(&self) -> Vec<String> {
-        let single = [
-            &self.refusal,
-            &self.save_error,
-            &self.containers.engine_error,
-            &self.kernel.network_error,
-            &self.kernel.apply_error,
-        ];
+        let single = [&self.refusal, &self.save_error, &self.containers.engine_error];
+        let single = single.into_iter().chain(self.kernel.errors());
         let limits = self.containers.tasks.values().map(|task| &task.limit_error);
-        let problems =
-            single.into_iter().chain(limits).filter(|text| !text.is_empty()).chain(&self.kernel.problems);
+        let problems = single.chain(limits).filter(|text| !text.is_empty()).chain(&self.kernel.problems);
         let unique: BTreeSet<&String> = problems.collect();
         unique.into_iter().take(PROBLEMS_MAX).cloned().collect()
     }

@@ -1,6 +1,7 @@
 //! What the worker knows, and what to do about it: pure, apart from the history it keeps.
 
 use super::act::{Done, Todo};
+use super::contact::Contact;
 use super::containers::{Containers, Context};
 use super::images::Images;
 use super::kernel::KernelState;
@@ -17,6 +18,7 @@ pub(crate) struct NodeState {
     pub(super) kernel: KernelState,
     pub(super) images: Images,
     pub(super) containers: Containers,
+    pub(super) contact: Contact,
     /// Why the last document was refused, until one is taken.
     pub(super) refusal: String,
     pub(super) save_error: String,
@@ -30,12 +32,13 @@ pub(crate) struct NodeState {
 impl NodeState {
     /// Knows nothing yet.
     #[must_use]
-    pub(super) fn new(history: History) -> Self {
+    pub(super) fn new(history: History, contact: Contact) -> Self {
         Self {
             desired: None,
             kernel: KernelState::default(),
             images: Images::default(),
             containers: Containers::new(history),
+            contact,
             refusal: String::new(),
             save_error: String::new(),
             saved: Version::default(),
@@ -103,8 +106,9 @@ impl NodeState {
 
     /// The end of the next pause.
     pub(super) fn next_pause(&self, now: Instant) -> Option<Instant> {
-        let pauses = self.images.pauses().chain(self.containers.pauses()).chain(self.kernel.pause());
-        pauses.filter(|until| now < *until).min()
+        let silence = self.desired().and_then(|document| self.contact.next_end(document, now));
+        let pauses = self.images.pauses().chain(self.containers.pauses()).chain(self.kernel.pauses());
+        pauses.chain(silence).filter(|until| now < *until).min()
     }
 
     /// Whatever can begin now. Each is marked as under way, so asking twice gives it once.
@@ -113,11 +117,13 @@ impl NodeState {
         let mut todo = Vec::new();
         if let Some(document) = &document {
             todo.extend(self.save(document));
-            todo.extend(self.kernel.next_action(document, now));
+            todo.extend(self.kernel.next_actions(document, now));
             todo.extend(self.images.next_actions(document, now));
+            todo.extend(self.contact.news_for_disk(document, now).map(Todo::KeepContact));
         }
         let network_applied = self.kernel.carries(self.version());
-        let context = Context { images: &self.images, network_applied, now };
+        let (images, contact) = (&self.images, &self.contact);
+        let context = Context { document: document.as_deref(), images, contact, network_applied, now };
         todo.extend(self.containers.next_actions(document.as_deref(), &context));
         todo
     }
@@ -150,6 +156,13 @@ impl NodeState {
             Done::Pulled(image, pulled) => self.images.pulled(&image, pulled, now),
             Done::Started(key, container, started) => self.started(key, container, &started, now),
             Done::Limited(container, limited) => self.containers.limited(container, limited, now),
+            Done::Stopped(key, stopped) => self.containers.stopped(key, stopped, now),
+            Done::ContactKept(kept) => {
+                if let Err(error) = kept {
+                    tracing::warn!(%error, "the last contact with the controller is not kept");
+                }
+                self.contact.kept();
+            }
             Done::Removed(container, removed) => self.containers.removed(&container, removed, now),
         }
     }

@@ -1,7 +1,9 @@
 //! The whole worker over a fake engine and a fake kernel: documents in, observed state out.
 
 use super::act::{Done, Todo};
+use super::contact::Contact;
 use super::{Command, NodeState, Settings, Worker};
+use crate::contact::{ContactFile, Past};
 use crate::engine::fake::{DIGEST, FakeEngine, document, found, owner, spec};
 use crate::engine::{ContainerEngine, EngineError, FoundState, Limits, TaskKey};
 use crate::network::NetworkThread;
@@ -64,6 +66,7 @@ impl Node {
             engine: Arc::new(self.engine.clone()),
             network: self.network.clone(),
             file: DesiredFile::open(self.disk.path()).unwrap(),
+            contact: ContactFile::in_directory(self.disk.path()),
             history,
         };
         let running = tokio::spawn(Worker::new(settings, up).run(inbox, CancellationToken::new()));
@@ -299,7 +302,8 @@ async fn memory_below_what_is_used_is_told_and_tried_after_growing_pauses() {
 #[test]
 fn a_pause_ends_when_something_else_is_wanted() {
     let disk = tempfile::tempdir().unwrap();
-    let mut state = NodeState::new(History::open(disk.path()).0);
+    let contact = Contact::at_start(Past::Nothing, Instant::now());
+    let mut state = NodeState::new(History::open(disk.path()).0, contact);
     let now = Instant::now();
     state.take(document(1, vec![spec("a", "h1")]));
     let refused = EngineError::Unreachable { socket: "fake".to_owned(), reason: "away".to_owned() };
@@ -313,7 +317,8 @@ fn a_pause_ends_when_something_else_is_wanted() {
 #[test]
 fn a_document_that_could_not_be_saved_is_saved_at_the_next_look() {
     let disk = tempfile::tempdir().unwrap();
-    let mut state = NodeState::new(History::open(disk.path()).0);
+    let contact = Contact::at_start(Past::Nothing, Instant::now());
+    let mut state = NodeState::new(History::open(disk.path()).0, contact);
     let saves = |state: &mut NodeState| {
         let todo = state.next_actions(Instant::now());
         todo.iter().any(|todo| matches!(todo, Todo::Save(_)))
@@ -375,4 +380,133 @@ async fn a_damaged_copy_on_disk_is_reported_and_the_other_one_is_in_force() {
     let observed = agent.converged(1).await;
     assert!(observed.problems[0].contains("desired.json"), "{:?}", observed.problems);
     assert_eq!(observed.containers.len(), document(1, tasks("h1")).containers.len());
+}
+
+/// Task `a` may run half a minute without the controller, task `b` as long as it likes.
+fn bounded(generation: u64) -> DesiredState {
+    let bounded = ContainerSpec { stop_after_disconnect_s: Some(30), ..spec("a", "h1") };
+    document(generation, vec![bounded, spec("b", "h1")])
+}
+
+fn runs(node: &Node, task: &str) -> bool {
+    node.engine.running().contains_key(&key(task))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_is_to_stop_without_the_controller_stops_and_starts_with_its_next_document() {
+    let node = Node::new();
+    let mut agent = node.agent();
+    agent.tell(bounded(1)).await;
+    agent.converged(1).await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert!(runs(&node, "a"), "the session goes on");
+    agent.commands.send(Command::Disconnected(Instant::now() - Duration::from_secs(10))).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(19)).await;
+    assert!(runs(&node, "a"));
+    let stopped = agent.observed(|observed| observed.containers[0].phase == ContainerPhase::Exited).await;
+    assert!(stopped.containers[0].detail.contains("controller") && !stopped.converged);
+    assert!(!runs(&node, "a") && runs(&node, "b"));
+    // The controller is there again, but has not said yet what it wants.
+    agent.commands.send(Command::Connected).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(!runs(&node, "a"));
+    agent.tell(bounded(1)).await;
+    let again = agent.converged(1).await;
+    assert_eq!(again.containers[0].restarts, 0, "that it was stopped is no failure");
+    assert_eq!((node.engine.starts(&key("a")), node.engine.starts(&key("b"))), (2, 1));
+}
+
+/// Waits until the session is on disk.
+async fn kept(node: &Node) {
+    while ContactFile::in_directory(node.disk.path()).load() != Past::Session {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test]
+async fn the_time_without_the_controller_outlives_the_agent_and_a_reboot_ends_it() {
+    for (record, stops) in [
+        (None, false),
+        (Some(Some(Duration::from_secs(1))), false),
+        (Some(Some(Duration::from_secs(31))), true),
+    ] {
+        let node = Node::new();
+        let mut agent = node.agent();
+        agent.tell(bounded(1)).await;
+        agent.converged(1).await;
+        kept(&node).await;
+        agent.kill().await;
+        if let Some(silence) = record {
+            ContactFile::in_directory(node.disk.path()).save(silence).unwrap();
+        }
+        let mut agent = node.agent();
+        agent.observed(|observed| observed.listed && (stops || observed.converged)).await;
+        while stops && runs(&node, "a") {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!((runs(&node, "a"), runs(&node, "b")), (!stops, true), "{record:?}");
+    }
+    let node = Node::new();
+    let mut agent = node.agent();
+    agent.tell(bounded(1)).await;
+    agent.converged(1).await;
+    kept(&node).await;
+    agent.kill().await;
+    ["a", "b"].iter().for_each(|task| node.engine.end(&key(task), 137));
+    std::fs::write(node.disk.path().join("contact.json"), r#"{"boot":"another","heard_s":null}"#).unwrap();
+    let mut agent = node.agent();
+    agent
+        .observed(|observed| observed.containers.iter().any(|found| found.phase == ContainerPhase::Running))
+        .await;
+    assert!(!runs(&node, "a") && runs(&node, "b"), "nobody knows how long the machine was off");
+    agent.tell(bounded(1)).await;
+    agent.converged(1).await;
+}
+
+#[tokio::test]
+async fn containers_of_a_network_that_was_made_anew_are_made_anew() {
+    let node = Node::new();
+    let mut agent = node.agent();
+    agent.tell(document(1, tasks("h1"))).await;
+    agent.converged(1).await;
+    let before: Vec<String> =
+        node.engine.list().await.unwrap().into_iter().map(|container| container.id).collect();
+    agent.kill().await;
+    ["a", "b", "c"].iter().for_each(|task| node.engine.end(&key(task), 137));
+    node.engine.remove_network("edgeloom0").await.unwrap();
+    node.agent().converged(1).await;
+    let after = node.engine.list().await.unwrap();
+    assert_eq!(node.engine.running().len(), 3);
+    assert!(after.iter().all(|container| !before.contains(&container.id)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_that_does_not_start_is_made_anew_after_growing_pauses() {
+    let node = Node::new();
+    let mut agent = node.agent();
+    agent.tell(document(1, vec![spec("a", "h1")])).await;
+    agent.converged(1).await;
+    node.engine.fail_starts(1000);
+    node.engine.end(&key("a"), 1);
+    agent.commands.send(Command::EngineChanged).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert!((1..=10).contains(&node.engine.removals()), "{} removals", node.engine.removals());
+    node.engine.fail_starts(0);
+    agent.converged(1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn containers_that_ended_with_the_engine_are_started_and_have_no_fault() {
+    let node = Node::new();
+    let mut agent = node.agent();
+    agent.tell(document(1, tasks("h1"))).await;
+    agent.converged(1).await;
+    node.engine.set_answering(false);
+    agent.commands.send(Command::EngineChanged).await.unwrap();
+    agent.observed(|observed| !observed.problems.is_empty()).await;
+    ["a", "b", "c"].iter().for_each(|task| node.engine.end(&key(task), 137));
+    node.engine.set_answering(true);
+    agent.commands.send(Command::EngineRestarted).await.unwrap();
+    let again = agent.observed(|observed| observed.converged && observed.containers[0].restarts == 1).await;
+    assert!(again.containers.iter().all(|container| container.detail.is_empty()));
 }

@@ -5,11 +5,17 @@
 use edgeloom_common::desired::DesiredState;
 use edgeloom_disk::{Unsealed, unseal};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// The test's process id follows.
 const PREFIX: &str = "eltest";
+/// Several tests of one program.
+static BUILT: AtomicU32 = AtomicU32::new(0);
+/// A wait longer than this is a failure; nothing is measured with it.
+const PATIENCE: Duration = Duration::from_secs(120);
 /// What is looked at from outside, line by line: everything that the agent may change.
 const SEEN: &str = "ip -br link
 ip -j -4 address
@@ -32,15 +38,29 @@ impl Site {
     /// Makes node n1, linked to n2 (10.61.1.0/30) and to n3 (10.61.1.4/30).
     pub(crate) fn new() -> Self {
         remove_namespaces(|pid| !Path::new("/proc").join(pid).exists());
-        let node = format!("{PREFIX}{}", std::process::id());
+        let number = BUILT.fetch_add(1, Ordering::Relaxed);
+        let node = format!("{PREFIX}{}-{number}", std::process::id());
         let site = Self { neighbours: format!("{node}-n"), node, directory: tempfile::tempdir().unwrap() };
-        for name in [&site.node, &site.neighbours] {
+        site.boot();
+        site
+    }
+
+    /// Gives the node its interfaces, and nothing else.
+    fn boot(&self) {
+        for name in [&self.node, &self.neighbours] {
             run(&["ip", "netns", "add", name]);
             run(&["ip", "-n", name, "link", "set", "lo", "up"]);
         }
-        site.link("to-n2", ["10.61.1.1/30", "10.61.1.2/30"]);
-        site.link("to-n3", ["10.61.1.5/30", "10.61.1.6/30"]);
-        site
+        self.link("to-n2", ["10.61.1.1/30", "10.61.1.2/30"]);
+        self.link("to-n3", ["10.61.1.5/30", "10.61.1.6/30"]);
+    }
+
+    /// All that the kernel held is gone.
+    pub(crate) fn reboot(&self) {
+        for name in [&self.node, &self.neighbours] {
+            run(&["ip", "netns", "del", name]);
+        }
+        self.boot();
     }
 
     /// One name serves at both ends.
@@ -92,10 +112,12 @@ impl Site {
         Some(serde_json::from_slice(text).unwrap())
     }
 
-    /// Writes agent.toml for node n1 of cluster home.
+    /// Writes agent.toml for node n1 of cluster home, whose controller is out of reach: there is not even a
+    /// certificate.
     pub(crate) fn configure(&self, docker: &Path) {
         let mut text = format!(
-            "cluster = \"home\"\nnode = \"n1\"\nstate_dir = {:?}\ndocker = \"unix://{}\"\n",
+            "cluster = \"home\"\nnode = \"n1\"\nstate_dir = {:?}\ndocker = \"unix://{}\"\n\
+             [controller]\nhost = \"192.0.2.1\"\nca = \"/none/ca\"\ncertificate = \"/none/pem\"\nkey = \"/none/key\"\n",
             self.state_dir(),
             docker.display()
         );
@@ -120,18 +142,59 @@ impl Site {
     }
 
     fn agent(&self, verb: &str, files: &[&Path]) -> Output {
+        self.command(verb).args(files).output().unwrap()
+    }
+
+    fn command(&self, verb: &str) -> Command {
         let mut agent = Command::new("nsenter");
         agent.arg(self.entry()).args([env!("CARGO_BIN_EXE_edgeloom-agent"), verb, "--config"]);
         // What it logs is looked at, whatever the caller of the tests wants to see.
-        agent.arg(self.directory.path().join("agent.toml")).args(files).env_remove("EDGELOOM_LOG");
-        agent.output().unwrap()
+        agent.arg(self.directory.path().join("agent.toml")).env_remove("EDGELOOM_LOG");
+        agent
+    }
+
+    /// Starts the daemon, with a log of its own.
+    pub(crate) fn run(&self) -> Agent {
+        let log = self.directory.path().join("log");
+        let file = std::fs::File::create(&log).unwrap();
+        let child = self.command("run").stdout(Stdio::null()).stderr(file).spawn().unwrap();
+        Agent { child, log, begun: Instant::now() }
+    }
+}
+
+/// The daemon, killed on drop.
+pub(crate) struct Agent {
+    child: Child,
+    log: PathBuf,
+    begun: Instant,
+}
+
+impl Agent {
+    /// Waits until it has said so; the time since its start.
+    pub(crate) fn says(&self, text: &str) -> Duration {
+        loop {
+            let said = std::fs::read_to_string(&self.log).unwrap();
+            if said.contains(text) {
+                return self.begun.elapsed();
+            }
+            assert!(self.begun.elapsed() < PATIENCE, "{text:?} is not said:\n{said}");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
 impl Drop for Site {
     fn drop(&mut self) {
-        let own = std::process::id().to_string();
-        remove_namespaces(|pid| pid == own);
+        for name in [&self.node, &self.neighbours] {
+            let _ = Command::new("ip").args(["netns", "del", name]).status();
+        }
     }
 }
 
@@ -139,7 +202,7 @@ impl Drop for Site {
 fn remove_namespaces(is_chosen: impl Fn(&str) -> bool) {
     for entry in std::fs::read_dir("/run/netns").into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let pid = name.strip_prefix(PREFIX).map(|rest| rest.trim_end_matches("-n"));
+        let pid = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
         if pid.is_some_and(&is_chosen) {
             // Another test program may have been faster.
             let _ = Command::new("ip").args(["netns", "del", &name]).status();

@@ -132,24 +132,37 @@ pub(super) fn log_files() -> HostConfigLogConfig {
 pub(super) async fn start(docker: &Docker, id: &str) -> Result<(), EngineError> {
     match docker.client().await?.start_container(id, None::<StartContainerOptions>).await {
         Err(error) if !has_status(&error, 304) => {
-            Err(docker.refusal(Request { verb: "start container", object: id }, &error))
+            let refusal = docker.refusal(Request { verb: "start container", object: id }, &error);
+            Err(if is_network_gone(&refusal) {
+                EngineError::NetworkGone { id: id.to_owned() }
+            } else {
+                refusal
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Docker's words for it: `network 5f0c… not found`, in later versions after a colon.
+fn is_network_gone(refusal: &EngineError) -> bool {
+    let EngineError::Refused { status: 404, reason, .. } = refusal else { return false };
+    reason.split_once("network ").is_some_and(|(_, rest)| rest.contains("not found"))
+}
+
+pub(super) async fn stop(docker: &Docker, id: &str) -> Result<(), EngineError> {
+    let grace = StopContainerOptionsBuilder::new().t(STOP_GRACE_S).build();
+    match docker.client().await?.stop_container(id, Some(grace)).await {
+        Err(error) if !has_status(&error, 304) && !has_status(&error, 404) => {
+            Err(docker.refusal(Request { verb: "stop container", object: id }, &error))
         }
         _ => Ok(()),
     }
 }
 
 pub(super) async fn remove(docker: &Docker, id: &str) -> Result<(), EngineError> {
-    let client = docker.client().await?;
-    let grace = StopContainerOptionsBuilder::new().t(STOP_GRACE_S).build();
-    match client.stop_container(id, Some(grace)).await {
-        Err(error) if has_status(&error, 404) => return Ok(()),
-        Err(error) if !has_status(&error, 304) => {
-            return Err(docker.refusal(Request { verb: "stop container", object: id }, &error));
-        }
-        _ => {}
-    }
+    stop(docker, id).await?;
     let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
-    match client.remove_container(id, Some(options)).await {
+    match docker.client().await?.remove_container(id, Some(options)).await {
         // 409: a removal is on its way already.
         Err(error) if !has_status(&error, 404) && !has_status(&error, 409) => {
             Err(docker.refusal(Request { verb: "remove container", object: id }, &error))
@@ -166,6 +179,18 @@ mod tests {
     fn the_exit_code_is_read_from_the_status() {
         assert_eq!(exit_code("Exited (137) 2 seconds ago"), Some(137));
         assert_eq!(exit_code("Up 3 minutes"), None);
+    }
+
+    #[test]
+    fn a_network_that_is_gone_is_told_from_a_container_that_is() {
+        let refused = |status, reason: &str| {
+            let (object, reason) = (String::new(), reason.to_owned());
+            is_network_gone(&EngineError::Refused { verb: "start container", object, status, reason })
+        };
+        assert!(refused(404, "network 5f0c not found"));
+        assert!(refused(404, "failed to set up container networking: network 5f0c not found"));
+        assert!(!refused(404, "No such container: network"));
+        assert!(!refused(500, "network 5f0c not found"));
     }
 
     #[test]

@@ -14,8 +14,8 @@ mod streams;
 mod trial;
 
 use super::{
-    ContainerEngine, EngineError, EngineVersion, FoundContainer, Limits, LogSelection, NetworkSpec, Owner,
-    PullProgress,
+    ContainerEngine, EngineError, EngineVersion, FoundContainer, Limits, LogSelection, NetworkFlaw,
+    NetworkSpec, Owner, PullProgress,
 };
 use bollard::errors::Error;
 use bollard::{API_DEFAULT_VERSION, Docker as Client};
@@ -111,7 +111,7 @@ fn has_status(error: &Error, status: u16) -> bool {
 }
 
 impl ContainerEngine for Docker {
-    async fn ensure_network(&self, network: &NetworkSpec) -> Result<(), EngineError> {
+    async fn ensure_network(&self, network: &NetworkSpec) -> Result<Option<NetworkFlaw>, EngineError> {
         network::ensure(self, network).await
     }
 
@@ -146,6 +146,10 @@ impl ContainerEngine for Docker {
 
     async fn start(&self, id: &str) -> Result<(), EngineError> {
         containers::start(self, id).await
+    }
+
+    async fn stop(&self, id: &str) -> Result<(), EngineError> {
+        containers::stop(self, id).await
     }
 
     async fn limit(&self, id: &str, limits: Limits) -> Result<(), EngineError> {

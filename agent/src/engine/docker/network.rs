@@ -1,7 +1,7 @@
 //! The one Docker network of the node: bridge and network of the same name, the whole pool as subnet.
 
 use super::{Docker, EngineError, Request, has_status};
-use crate::engine::{NetworkSpec, label};
+use crate::engine::{NetworkFlaw, NetworkSpec, label};
 use bollard::Docker as Client;
 use bollard::models::{Ipam, IpamConfig, NetworkCreateRequest, NetworkInspect};
 use bollard::query_parameters::InspectNetworkOptions;
@@ -9,8 +9,14 @@ use std::collections::HashMap;
 
 /// From this API version on Docker drops direct routing to unpublished ports unless told otherwise.
 const GATEWAY_MODE_API: (usize, usize) = (1, 48);
+const OPTION: &str = "com.docker.network.bridge.";
+const GATEWAY_MODE: &str = "gateway_mode_ipv4";
+const DIRECT: &str = "nat-unprotected";
 
-pub(super) async fn ensure(docker: &Docker, wanted: &NetworkSpec) -> Result<(), EngineError> {
+pub(super) async fn ensure(
+    docker: &Docker,
+    wanted: &NetworkSpec,
+) -> Result<Option<NetworkFlaw>, EngineError> {
     let client = docker.client().await?;
     if let Some(found) = inspect(docker, &client, &wanted.bridge).await? {
         if !is_ours(docker, &found) {
@@ -18,12 +24,33 @@ pub(super) async fn ensure(docker: &Docker, wanted: &NetworkSpec) -> Result<(), 
             return Err(EngineError::ForeignNetwork { name: wanted.bridge.clone(), node });
         }
         if addresses(&found) == (subnet(wanted), wanted.pool.gateway.to_string()) {
-            return Ok(());
+            let name = wanted.bridge.clone();
+            match running(&found) {
+                _ if routes_directly(api(&client), found.options.as_ref()) => return Ok(None),
+                0 => {}
+                containers => return Ok(Some(NetworkFlaw::NoDirectRouting { name, containers })),
+            }
         }
         refuse_if_used(wanted, &found)?;
         remove(docker, &wanted.bridge).await?;
     }
-    create(docker, &client, wanted).await
+    create(docker, &client, wanted).await.map(|()| None)
+}
+
+fn api(client: &Client) -> (usize, usize) {
+    let version = client.client_version();
+    (version.major_version, version.minor_version)
+}
+
+/// What other nodes send reaches the containers.
+fn routes_directly(api: (usize, usize), options: Option<&HashMap<String, String>>) -> bool {
+    let mode = options.and_then(|options| options.get(&format!("{OPTION}{GATEWAY_MODE}")));
+    api < GATEWAY_MODE_API || mode.is_some_and(|mode| mode == DIRECT || mode == "routed")
+}
+
+/// Containers that run on it; stopped ones are not listed.
+fn running(found: &NetworkInspect) -> usize {
+    found.containers.as_ref().map_or(0, HashMap::len)
 }
 
 async fn inspect(
@@ -60,10 +87,9 @@ fn addresses(found: &NetworkInspect) -> (String, String) {
 }
 
 fn refuse_if_used(wanted: &NetworkSpec, found: &NetworkInspect) -> Result<(), EngineError> {
-    let containers = found.containers.as_ref().map_or(0, HashMap::len);
-    match containers {
+    match running(found) {
         0 => Ok(()),
-        _ => Err(EngineError::NetworkInUse {
+        containers => Err(EngineError::NetworkInUse {
             name: wanted.bridge.clone(),
             found: addresses(found).0,
             wanted: subnet(wanted),
@@ -73,12 +99,11 @@ fn refuse_if_used(wanted: &NetworkSpec, found: &NetworkInspect) -> Result<(), En
 }
 
 async fn create(docker: &Docker, client: &Client, wanted: &NetworkSpec) -> Result<(), EngineError> {
-    let option = |key: &str, value: &str| (format!("com.docker.network.bridge.{key}"), value.to_owned());
+    let option = |key: &str, value: &str| (format!("{OPTION}{key}"), value.to_owned());
     let mut options =
         HashMap::from([option("name", &wanted.bridge), option("enable_ip_masquerade", "false")]);
-    let api = client.client_version();
-    if GATEWAY_MODE_API <= (api.major_version, api.minor_version) {
-        options.extend([option("gateway_mode_ipv4", "nat-unprotected")]);
+    if GATEWAY_MODE_API <= api(client) {
+        options.extend([option(GATEWAY_MODE, DIRECT)]);
     }
     let config = IpamConfig {
         subnet: Some(subnet(wanted)),
@@ -113,5 +138,27 @@ pub(super) async fn remove(docker: &Docker, name: &str) -> Result<(), EngineErro
             Err(docker.refusal(Request { verb: "remove network", object: name }, &error))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_kept_from_before_docker_28_is_found_out_by_its_options() {
+        let options = |mode: Option<&str>| {
+            let key = "com.docker.network.bridge.gateway_mode_ipv4".to_owned();
+            mode.map(|mode| HashMap::from([(key, mode.to_owned())]))
+        };
+        for (api, mode, direct) in [
+            ((1, 47), None, true),
+            ((1, 48), None, false),
+            ((1, 48), Some("nat"), false),
+            ((1, 48), Some("nat-unprotected"), true),
+            ((2, 0), Some("routed"), true),
+        ] {
+            assert_eq!(routes_directly(api, options(mode).as_ref()), direct, "{api:?} {mode:?}");
+        }
     }
 }

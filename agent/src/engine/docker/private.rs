@@ -58,8 +58,8 @@ pub(crate) struct DaemonNetwork<'a> {
 
 /// The daemon, ended on drop.
 pub(crate) struct PrivateDocker {
-    /// `unshare`, whose one child is the daemon.
-    daemon: Child,
+    /// `unshare`, whose one child is the daemon; none while it is ended.
+    daemon: Option<Child>,
     directory: TempDir,
 }
 
@@ -70,10 +70,34 @@ impl PrivateDocker {
         if !edgeloom_prepare::lab_allowed(&["containerd", "dockerd", "kill", "runc", "setpriv", "unshare"]) {
             return None;
         }
-        let directory = tempfile::tempdir().unwrap();
         remove_cgroups(|pid| !Path::new("/proc").join(pid).exists());
-        let daemon = spawn(directory.path(), network);
-        Some(Self { daemon, directory })
+        let mut docker = Self { daemon: None, directory: tempfile::tempdir().unwrap() };
+        docker.resume(network);
+        Some(docker)
+    }
+
+    /// Starts the daemon on the data that an earlier one left. What lives in memory on a real machine is gone.
+    pub(crate) fn resume(&mut self, network: DaemonNetwork<'_>) {
+        for name in ["exec", "pid", "docker.sock"] {
+            let path = self.directory.path().join(name);
+            let _ = std::fs::remove_dir_all(&path).or_else(|_| std::fs::remove_file(&path));
+        }
+        self.daemon = Some(spawn(self.directory.path(), network));
+    }
+
+    /// Sends the daemon a signal and waits for its end, with which everything in its process namespace ends.
+    pub(crate) fn end(&mut self, signal: &str) {
+        // The daemon is the first process of its namespace: with it, everything in there ends, and only
+        // then does `unshare` end. Killing `unshare` instead would not wait for that.
+        let Some(mut daemon) = self.daemon.take() else { return };
+        let pid = daemon.id();
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let killed =
+            Command::new("kill").arg(signal).args(children.unwrap_or_default().split_whitespace()).status();
+        if !killed.is_ok_and(|status| status.success()) {
+            let _ = daemon.kill();
+        }
+        let _ = daemon.wait();
     }
 
     /// The daemon's unix socket.
@@ -95,7 +119,8 @@ impl PrivateDocker {
             {
                 return client;
             }
-            if let Some(status) = self.daemon.try_wait().unwrap() {
+            let ended = self.daemon.as_mut().and_then(|daemon| daemon.try_wait().unwrap());
+            if let Some(status) = ended {
                 let log = std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default();
                 panic!("dockerd ended with {status}:\n{log}");
             }
@@ -148,16 +173,7 @@ fn compile(directory: &Path) -> PathBuf {
 
 impl Drop for PrivateDocker {
     fn drop(&mut self) {
-        // The daemon is the first process of its namespace: with it, everything in there ends, and only
-        // then does `unshare` end. Killing `unshare` instead would not wait for that.
-        let pid = self.daemon.id();
-        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-        let killed =
-            Command::new("kill").arg("-KILL").args(children.unwrap_or_default().split_whitespace()).status();
-        if !killed.is_ok_and(|status| status.success()) {
-            let _ = self.daemon.kill();
-        }
-        let _ = self.daemon.wait();
+        self.end("-KILL");
         let own = std::process::id().to_string();
         remove_cgroups(|pid| pid == own);
     }

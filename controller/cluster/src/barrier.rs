@@ -76,6 +76,8 @@ impl Step<'_> {
             containers: in_order_of(containers, target),
             flows: self.prepared_flows(node, &now, target),
             routes: self.prepared_routes(node, &now, target),
+            alternates: target.alternates.clone(),
+            neighbours: target.neighbours.clone(),
             ..now
         }
     }

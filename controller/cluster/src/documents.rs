@@ -6,7 +6,7 @@
 use crate::missing::sha256;
 use crate::model::{JobRecord, Model};
 use crate::pulls;
-use crate::topology::{DownLinks, next_hops, pair};
+use crate::topology::{DownLinks, alternates, next_hops, pair};
 use edgeloom_common::desired::{
     ContainerSpec, DesiredState, FlowKey, FlowSpec, ImageRef, Pool, Protocol, TaskRoute,
 };
@@ -48,10 +48,20 @@ pub(crate) fn documents(model: &Model, ground: &Ground<'_>) -> Documents {
         }
     }
     add_images(&mut documents, model);
-    for document in documents.values_mut() {
+    for (node, document) in &mut documents {
         document.routes.sort();
+        document.alternates.sort();
+        if !document.routes.is_empty() || !document.flows.is_empty() {
+            document.neighbours = neighbours(model, node);
+        }
     }
     documents
+}
+
+/// Where each neighbour is on its link with the node, as the neighbour reports it.
+fn neighbours(model: &Model, node: &NodeId) -> BTreeMap<NodeId, Ipv4Addr> {
+    let known = |peer: &NodeId| Some((peer.clone(), *model.topology.get(peer)?.get(node)?));
+    model.topology.get(node).into_iter().flat_map(BTreeMap::keys).filter_map(known).collect()
 }
 
 /// Every task that runs a container, the source's included.
@@ -174,6 +184,11 @@ fn add_routes(documents: &mut Documents, model: &Model, ground: &Ground<'_>, job
         for (node, via) in ways(model, ground.down, (*address, host)) {
             if let Some(document) = documents.get_mut(&node) {
                 document.routes.push(TaskRoute { address: *address, via });
+            }
+        }
+        for (node, via) in alternates(&model.topology, ground.down, host) {
+            if let Some(document) = documents.get_mut(&node) {
+                document.alternates.push(TaskRoute { address: *address, via });
             }
         }
     }

@@ -14,6 +14,7 @@ mod logs;
 mod measure;
 mod network;
 mod node;
+mod notify;
 pub mod once;
 mod replies;
 pub mod session;

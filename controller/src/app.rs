@@ -8,12 +8,14 @@ use crate::api::serve::Tls;
 use crate::api::{self, Api, Guard, Joining};
 use crate::config::{Config, Security};
 use crate::logs::Logs;
+use crate::notify;
 use edgeloom_bus::{Bus, Incoming, Outgoing};
 use edgeloom_cluster::{Cluster, NodeMessage, Publish};
 use edgeloom_common::desired::SCHEMA;
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::topics;
 use edgeloom_identity::Identity;
+use edgeloom_notify::Service;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -52,12 +54,8 @@ pub enum AppError {
     Ended { part: &'static str },
 }
 
-/// Runs until `stop`; calls `ready` with the API's address once everything listens.
-pub async fn run(
-    config: Config,
-    stop: CancellationToken,
-    ready: impl FnOnce(SocketAddr),
-) -> Result<(), AppError> {
+/// Runs until `stop`; the service manager is told once everything listens.
+pub async fn run(config: Config, stop: CancellationToken, service: Service) -> Result<(), AppError> {
     let identity = Identity::open(identity_settings(&config))?;
     let address = config.http.listen;
     let listen_error = |source| AppError::Listen { address, source };
@@ -72,6 +70,8 @@ pub async fn run(
     outgoing.send(presence(true)).await.map_err(|_| AppError::Ended { part: "the broker" })?;
 
     let inward = tokio::spawn(inward(incoming, cluster.clone(), logs.clone()));
+    // Ends with the cluster, which is waited for below.
+    tokio::spawn(notify::follow(service.clone(), cluster.beats()));
     let plans = tokio::spawn(outward(cluster_published, outgoing.clone()));
     let commands = tokio::spawn(outward(logs_published, outgoing.clone()));
     let server = server(&config, address);
@@ -85,7 +85,7 @@ pub async fn run(
     let router = api::router(Api { cluster, logs, identity, guard, joining });
     let mut http = tokio::spawn(api::serve::serve(listener, tls, router, stop.clone()));
     tracing::info!(http = %address, mqtt = %mqtt, cluster = %config.cluster, "controller is up");
-    ready(address);
+    service.ready("up");
     tokio::select! {
         // First, since the HTTP server ends on the same signal and may be quicker.
         biased;
@@ -96,6 +96,7 @@ pub async fn run(
         _ = clock => return Err(AppError::Ended { part: "the renewal of certificates" }),
         _ = &mut http => return Err(AppError::Ended { part: "the HTTP server" }),
     }
+    service.stopping();
     tracing::info!("controller stops");
     // Agents learn it now, rather than by a time-out; they go on alone either way.
     let _ = outgoing.send(presence(false)).await;

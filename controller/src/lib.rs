@@ -7,4 +7,5 @@ pub mod api;
 pub mod app;
 pub mod config;
 pub mod logs;
+mod notify;
 pub mod upkeep;

@@ -168,9 +168,6 @@ async fn run(config: Config, path: &Path) -> anyhow::Result<()> {
         }
         asked.cancel();
     });
-    let ready = |_| {
-        // Without systemd there is nobody to tell.
-        let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Ready]);
-    };
-    app::run(config, stop, ready).await.with_context(|| format!("with {}", path.display()))
+    let service = edgeloom_notify::Service::from_environment();
+    app::run(config, stop, service).await.with_context(|| format!("with {}", path.display()))
 }

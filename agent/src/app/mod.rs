@@ -16,6 +16,7 @@ use crate::session::{self, Credentials, SessionSettings};
 use crate::store::{self, Lock, StateError};
 use crate::wire::{Down, Up};
 use crate::worker::Worker;
+use edgeloom_notify::Service;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -66,10 +67,9 @@ pub async fn run(config: Config) -> Result<(), AppError> {
     let mut terminate = signal(SignalKind::terminate()).map_err(AppError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(AppError::Signals)?;
     let stop = CancellationToken::new();
-    let mut tasks = start(&node, &lock, session, &stop)?;
-    if let Err(error) = sd_notify::notify(false, &[sd_notify::NotifyState::Ready]) {
-        tracing::debug!(%error, "no service manager to tell");
-    }
+    let service = Service::from_environment();
+    let worker = WorkerSettings { lock: &lock, service: service.clone() };
+    let mut tasks = start(&node, worker, session, &stop)?;
     let outcome = tokio::select! {
         _ = terminate.recv() => Ok(()),
         _ = interrupt.recv() => Ok(()),
@@ -79,15 +79,22 @@ pub async fn run(config: Config) -> Result<(), AppError> {
             None => AppError::Ended { task: "last" },
         }),
     };
+    service.stopping();
     stop.cancel();
     let joined = tokio::time::timeout(FAREWELL, async { while tasks.join_next().await.is_some() {} }).await;
     tracing::info!(tasks_left = tasks.len(), in_time = joined.is_ok(), "ended; containers and routes stay");
     outcome
 }
 
+/// What the worker needs besides the node.
+struct WorkerSettings<'a> {
+    lock: &'a Lock,
+    service: Service,
+}
+
 fn start(
     node: &Node,
-    lock: &Lock,
+    worker: WorkerSettings<'_>,
     session: Option<SessionSettings>,
     stop: &CancellationToken,
 ) -> Result<Tasks, AppError> {
@@ -96,7 +103,8 @@ fn start(
     let (commands, command_inbox) = mpsc::channel(DOWN_MESSAGES);
     // Counts connections: whoever publishes by exception says everything again when it changes.
     let (connections, connected) = latest::channel(0_u64);
-    let worker = Worker::new(node.worker_settings(lock)?, up.clone());
+    let settings = node.worker_settings(worker.lock)?;
+    let worker = Worker::new(settings, up.clone()).watched_by(worker.service);
     let mut tasks = JoinSet::new();
     let span = |task: &'static str| tracing::info_span!("task", task, node = %node.config.node);
 

@@ -16,6 +16,8 @@ use tokio::time::Instant;
 
 /// How long a kernel update waits for Docker's first answer: one update then serves both.
 const NETWORK_FIRST: Duration = Duration::from_secs(2);
+/// Netlink answers at once and `iptables` waits 5 s for its lock: beyond this the thread hangs.
+const APPLY_MAX: Duration = Duration::from_secs(60);
 
 /// State of network and kernel.
 #[derive(Debug, Default)]
@@ -104,6 +106,16 @@ impl KernelState {
     /// Containers may start: Docker's network stands and the kernel took the document with its bridge.
     pub(super) fn carries(&self, version: Version) -> bool {
         self.ensured.is_some() && self.applied == Some(version) && !self.bare
+    }
+
+    /// The kernel took a document, or refused one.
+    pub(super) fn was_tried(&self) -> bool {
+        self.applied.is_some() || !self.kernel.error.is_empty()
+    }
+
+    /// The kernel was given a document and never came back.
+    pub(super) fn is_stuck(&self, now: Instant) -> bool {
+        self.kernel.begun.is_some_and(|since| APPLY_MAX < now.duration_since(since))
     }
 
     /// Every flow and route of `version` is in the kernel.
@@ -262,5 +274,21 @@ mod tests {
         assert_eq!(names(&state.next_actions(&document, now)), ["kernel"]);
         state.applied(document.version(), Ok(vec![]), now);
         assert!(state.carries(document.version()));
+    }
+
+    #[tokio::test]
+    async fn a_kernel_that_never_comes_back_is_stuck() {
+        let (mut state, now) = (KernelState::default(), Instant::now());
+        let document = Arc::new(document(1, vec![]));
+        assert_eq!(names(&state.next_actions(&document, now)), ["network"]);
+        state.ensured(document.pool.clone(), Ok(None), now);
+        assert!(!state.is_stuck(now + 2 * APPLY_MAX));
+        assert_eq!(names(&state.next_actions(&document, now)), ["kernel"]);
+        assert!(!state.was_tried());
+        assert!(!state.is_stuck(now + APPLY_MAX));
+        assert!(state.is_stuck(now + 2 * APPLY_MAX));
+        state.applied(document.version(), Ok(Vec::new()), now);
+        assert!(state.was_tried());
+        assert!(!state.is_stuck(now + 2 * APPLY_MAX));
     }
 }

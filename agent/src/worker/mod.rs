@@ -26,12 +26,14 @@ use crate::accept::{Refusal, Verdict, judge};
 use crate::contact::ContactFile;
 use crate::engine::{ContainerEngine, Owner};
 use crate::network::NetworkThread;
+use crate::notify::Pulse;
 use crate::store::{DesiredFile, Event, History, Loaded};
 use crate::wire::Up;
 use act::{Actions, Done, Files};
 use contact::Contact;
 use edgeloom_common::desired::DesiredState;
 use edgeloom_common::report::Observed;
+use edgeloom_notify::Service;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -80,6 +82,7 @@ pub(crate) struct Worker<E> {
     owner: Owner,
     up: mpsc::Sender<Up>,
     sent: Option<Observed>,
+    pulse: Pulse,
 }
 
 impl<E: ContainerEngine> Worker<E> {
@@ -103,7 +106,12 @@ impl<E: ContainerEngine> Worker<E> {
         }
         state.saved(state.version());
         let actions = Actions::new(engine, network, bridge, Files { desired: file, contact });
-        Self { state, actions, owner, up, sent: None }
+        Self { state, actions, owner, up, sent: None, pulse: Pulse::default() }
+    }
+
+    /// Tells the service manager how this worker stands, and that it is not stuck.
+    pub(crate) fn watched_by(self, service: Service) -> Self {
+        Self { pulse: Pulse::new(service), ..self }
     }
 
     /// Whether a document would be taken, or is the one in force.
@@ -118,7 +126,9 @@ impl<E: ContainerEngine> Worker<E> {
         let up = self.up.clone();
         loop {
             self.actions.advance(&mut self.state);
-            let next = self.unsent();
+            let now = self.state.observed();
+            self.pulse.tell(self.state.has_begun(), &now);
+            let next = (self.sent.as_ref() != Some(&now)).then_some(now);
             let wake = self.wake();
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -129,6 +139,7 @@ impl<E: ContainerEngine> Worker<E> {
                 done = self.actions.next() => self.absorb(done),
                 _ = look.tick() => self.state.look_again(),
                 () = tokio::time::sleep_until(wake) => {}
+                () = self.pulse.due() => self.pulse.beat(self.state.is_stuck(Instant::now())),
                 permit = up.reserve(), if next.is_some() => {
                     let (Ok(permit), Some(next)) = (permit, next) else { return };
                     self.note(&next);
@@ -182,12 +193,6 @@ impl<E: ContainerEngine> Worker<E> {
 
     fn absorb(&mut self, done: Done) {
         self.state.absorb(done, Instant::now());
-    }
-
-    /// What has to be said, if it differs from what was said last.
-    fn unsent(&self) -> Option<Observed> {
-        let now = self.state.observed();
-        (self.sent.as_ref() != Some(&now)).then_some(now)
     }
 
     /// When to look without being told: the end of the next pause, or a pull's next progress.

@@ -111,6 +111,17 @@ impl NodeState {
         pauses.chain(silence).filter(|until| now < *until).min()
     }
 
+    /// Reconciling goes on from what disk and kernel hold: the kernel was offered the document in force, whatever
+    /// came of it, or there is none.
+    pub(super) fn has_begun(&self) -> bool {
+        self.desired.is_none() || self.kernel.was_tried()
+    }
+
+    /// What the worker waits for will not come.
+    pub(super) fn is_stuck(&self, now: Instant) -> bool {
+        self.kernel.is_stuck(now)
+    }
+
     /// Whatever can begin now. Each is marked as under way, so asking twice gives it once.
     pub(super) fn next_actions(&mut self, now: Instant) -> Vec<Todo> {
         let document = self.desired.clone();

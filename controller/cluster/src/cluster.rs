@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// Commands that wait for the owner.
 const COMMAND_QUEUE: usize = 1024;
@@ -42,6 +42,15 @@ pub struct Settings {
     pub insecure_registries: Vec<String>,
 }
 
+/// The owner went around: it is not stuck.
+#[derive(Debug, Clone, Default)]
+pub struct Beat {
+    pub count: u64,
+    pub jobs: usize,
+    pub nodes: usize,
+    pub nodes_online: usize,
+}
+
 type Command = Box<dyn FnOnce(&mut Owner) + Send>;
 
 /// A handle; clones speak to the same owner. The owner ends with its last handle.
@@ -49,6 +58,7 @@ type Command = Box<dyn FnOnce(&mut Owner) + Send>;
 pub struct Cluster {
     commands: mpsc::Sender<Command>,
     registry: Arc<Registry>,
+    beats: watch::Receiver<Beat>,
 }
 
 impl Cluster {
@@ -63,15 +73,22 @@ impl Cluster {
         let ownership = Ownership { cluster: settings.cluster, pool: settings.pool, profile };
         let owner = Owner::new(ownership, state, Outbox::new(outgoing), now_ms());
         let (commands, received) = mpsc::channel(COMMAND_QUEUE);
+        let (beat, beats) = watch::channel(Beat::default());
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build()
             .map_err(StartError::Thread)?;
         std::thread::Builder::new()
             .name("cluster".to_owned())
-            .spawn(move || runtime.block_on(run(owner, received)))
+            .spawn(move || runtime.block_on(run(owner, received, beat)))
             .map_err(StartError::Thread)?;
-        Ok(Self { commands, registry })
+        Ok(Self { commands, registry, beats })
+    }
+
+    /// A beat about once a second, from the owner's own loop, for whoever watches over it.
+    #[must_use]
+    pub fn beats(&self) -> watch::Receiver<Beat> {
+        self.beats.clone()
     }
 
     /// Accepts a job: committed, or waiting for room.
@@ -252,7 +269,7 @@ fn images(
     if problems.is_empty() { Ok(images) } else { Err(SubmitError::ImageUnknown(problems)) }
 }
 
-async fn run(mut owner: Owner, mut received: mpsc::Receiver<Command>) {
+async fn run(mut owner: Owner, mut received: mpsc::Receiver<Command>, beat: watch::Sender<Beat>) {
     let mut tick = tokio::time::interval(TICK);
     // Wall-clock time at the start, then the steady clock: a clock that is set must not silence nodes.
     let (started_ms, started) = (now_ms(), Instant::now());
@@ -270,6 +287,7 @@ async fn run(mut owner: Owner, mut received: mpsc::Receiver<Command>) {
             _ = tick.tick() => {
                 owner.now_ms = steady_ms();
                 owner.tick();
+                beat.send_modify(|beat| owner.beat(beat));
             }
         }
     }

@@ -45,7 +45,7 @@ mod topology;
 mod transfer;
 mod views;
 
-pub use cluster::{Cluster, Settings};
+pub use cluster::{Beat, Cluster, Settings};
 pub use directory::{Extent, repair};
 pub use error::{ForgetError, StartError, StopError, SubmitError};
 pub use journal::{JournalError, Loss};

@@ -20,6 +20,7 @@ mod reunite;
 mod seen;
 mod watch;
 
+use crate::cluster::Beat;
 use crate::documents::Ground;
 use crate::error::{StopError, SubmitError};
 use crate::events::{Events, Kind};
@@ -213,6 +214,14 @@ impl Owner {
         }
         let held_back = self.held_back();
         self.outbox.flush(&self.state.model.published, &held_back);
+    }
+
+    /// One time around more, and what there is now.
+    pub(crate) fn beat(&self, beat: &mut Beat) {
+        beat.count += 1;
+        beat.jobs = self.model().jobs.len();
+        beat.nodes = self.nodes.table.len();
+        beat.nodes_online = self.nodes.table.values().filter(|known| known.online).count();
     }
 
     fn ground<'a>(&'a self, down: &'a DownLinks) -> Ground<'a> {

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 /// Program and the Debian package it comes with. The Docker client is not among them.
-const PROGRAMS: [(&str, &str); 17] = [
+const PROGRAMS: [(&str, &str); 18] = [
     ("containerd", "containerd"),
     ("docker-registry", "docker-registry"),
     ("dockerd", "docker.io"),
@@ -31,6 +31,7 @@ const PROGRAMS: [(&str, &str); 17] = [
     ("runc", "runc"),
     ("setpriv", "util-linux"),
     ("setsid", "util-linux"),
+    ("systemctl", "systemd"),
     ("tc", "iproute2"),
     ("umount", "mount"),
     ("unshare", "util-linux"),

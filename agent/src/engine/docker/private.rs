@@ -5,39 +5,15 @@
 //! The tests beside the engine and those of the whole program include this file: it names no other part
 //! of the agent.
 
-use bollard::query_parameters::CreateImageOptionsBuilder;
-use bollard::{API_DEFAULT_VERSION, Docker as Client, body_full};
+#[path = "program.rs"]
+mod program;
+
+use bollard::{API_DEFAULT_VERSION, Docker as Client};
 use edgeloom_common::desired::ImageRef;
-use futures_util::StreamExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
-
-/// A task's program: says something, then waits for SIGTERM, or ends with the code it is given, after it
-/// has taken so many MiB and burnt so many milliseconds.
-const PROGRAM: &str = r#"
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
-static void end(int signal) { (void)signal; _exit(0); }
-int main(int count, char **words) {
-    signal(SIGTERM, end);
-    puts("said once");
-    fflush(stdout);
-    if (count > 3) {
-        memset(malloc((size_t)atoi(words[3]) << 20), 1, (size_t)atoi(words[3]) << 20);
-        puts("memory taken");
-        fflush(stdout);
-    }
-    if (count > 2) while (clock() / (CLOCKS_PER_SEC / 1000) < atoi(words[2])) {}
-    if (count > 1) return atoi(words[1]);
-    for (;;) pause();
-}
-"#;
 
 /// Where control groups are mounted; version 1 has a directory for each controller.
 const CGROUPS: &str = "/sys/fs/cgroup";
@@ -130,16 +106,7 @@ impl PrivateDocker {
 
     /// Imports an image with one static program and returns its id as an image without repository.
     pub(crate) async fn import(&self, client: &Client) -> ImageRef {
-        let program = compile(self.directory.path());
-        let mut archive = tar::Builder::new(Vec::new());
-        archive.append_path_with_name(program, "app").unwrap();
-        let options = CreateImageOptionsBuilder::new().from_src("-").build();
-        let body = body_full(archive.into_inner().unwrap().into());
-        let lines: Vec<_> = client.create_image(Some(options), Some(body), None).collect().await;
-        let id = lines
-            .into_iter()
-            .find_map(|line| line.unwrap().status.filter(|status| status.starts_with("sha256:")));
-        ImageRef { repository: String::new(), digest: id.unwrap(), name: "app".to_owned() }
+        program::import(client, self.directory.path()).await
     }
 }
 
@@ -161,14 +128,6 @@ fn spawn(directory: &Path, network: DaemonNetwork<'_>) -> Child {
         .stderr(log)
         .spawn()
         .expect("setpriv is installed")
-}
-
-fn compile(directory: &Path) -> PathBuf {
-    let (source, program) = (directory.join("app.c"), directory.join("app"));
-    std::fs::write(&source, PROGRAM).unwrap();
-    let status = Command::new("cc").arg("-static").arg("-o").arg(&program).arg(&source).status().unwrap();
-    assert!(status.success(), "cc makes a static program");
-    program
 }
 
 impl Drop for PrivateDocker {

@@ -24,8 +24,8 @@ const CLASS_MAX: usize = 63;
 /// A configuration is a page or two; more is a wrong file.
 const FILE_MAX_BYTES: u64 = 1 << 20;
 const STATE_DIR: &str = "/var/lib/edgeloom-agent";
-const DOCKER_SOCKET: &str = "unix:///var/run/docker.sock";
-const BRIDGE: &str = "edgeloom0";
+pub(crate) const DOCKER_SOCKET: &str = "unix:///var/run/docker.sock";
+pub(crate) const BRIDGE: &str = "edgeloom0";
 const CONTROLLER_PORT: u16 = 8883;
 
 /// The checked configuration.

@@ -7,6 +7,7 @@ mod accept;
 pub mod app;
 pub mod config;
 mod contact;
+pub mod doctor;
 pub mod engine;
 mod inventory;
 pub mod join;

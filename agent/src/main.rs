@@ -1,10 +1,10 @@
 //! `edgeloom-agent`: the command line of the node daemon.
 
 use anyhow::Context;
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use edgeloom_agent::config::{Config, ConfigError};
 use edgeloom_agent::join::{JoinOptions, Joined, join};
-use edgeloom_agent::{app, once};
+use edgeloom_agent::{app, doctor, once};
 use edgeloom_common::desired::DesiredState;
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::secret::Secret;
@@ -18,6 +18,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 /// EX_USAGE of sysexits.h: the service manager must not try again what cannot work.
 const EXIT_CONFIG: u8 = 64;
+/// Where the unit looks for the configuration.
+const CONFIG_USUAL: &str = "/etc/edgeloom/agent.toml";
 /// Documents are at most 512 KiB; a file far beyond is a mistake.
 const DOCUMENT_MAX_BYTES: u64 = 1 << 20;
 /// A token is a line of some two hundred characters.
@@ -76,6 +78,23 @@ enum Command {
         #[arg(long)]
         config: PathBuf,
     },
+    /// Say what stands in this node's way, with the remedy; exit 1 when something does not work.
+    Doctor {
+        /// Left out: the usual one, if it exists. It is examined either way.
+        #[arg(long)]
+        config: Option<PathBuf>,
+        #[arg(short, long, value_enum, default_value_t = Output::Table)]
+        output: Output,
+    },
+}
+
+/// How to print an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// For people.
+    Table,
+    /// For machines.
+    Json,
 }
 
 fn main() -> ExitCode {
@@ -141,6 +160,14 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             left.iter().for_each(|problem| tracing::error!(problem, "left behind"));
             Ok(if left.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
+        Command::Doctor { config, output } => {
+            let examination = runtime.block_on(doctor::examine(subject(config)));
+            match output {
+                Output::Table => print(&examination.text())?,
+                Output::Json => print_json(&examination)?,
+            }
+            Ok(if examination.failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        }
         Command::Probe { config } => {
             print_json(&runtime.block_on(once::probe(Config::load(&config)?))?)?;
             Ok(ExitCode::SUCCESS)
@@ -161,6 +188,18 @@ fn token_text(token: Secret) -> anyhow::Result<Secret> {
     Ok(line.trim().to_owned().into())
 }
 
+/// The named configuration, or the usual one where there is one.
+fn subject(named: Option<PathBuf>) -> doctor::Subject {
+    let usual = || Some(PathBuf::from(CONFIG_USUAL)).filter(|path| path.exists());
+    match named.or_else(usual) {
+        None => doctor::Subject::Unconfigured,
+        Some(path) => match Config::load(&path) {
+            Ok(config) => doctor::Subject::Configured { path, config: Box::new(config) },
+            Err(error) => doctor::Subject::Refused { problem: error.to_string() },
+        },
+    }
+}
+
 fn read_document(path: &Path) -> anyhow::Result<DesiredState> {
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
@@ -173,5 +212,9 @@ fn read_document(path: &Path) -> anyhow::Result<DesiredState> {
 fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');
+    print(&text)
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
     std::io::stdout().write_all(text.as_bytes()).context("cannot print")
 }

@@ -7,6 +7,7 @@ mod node;
 #[path = "../src/engine/docker/program.rs"]
 mod program;
 
+use edgeloom_common::doctor::Verdict;
 use node::{Node, UNIT};
 use std::time::Duration;
 
@@ -40,6 +41,7 @@ async fn the_unit_comes_up_is_watched_and_leaves_containers_alone() {
     assert_eq!(node.container_runs().await, life, "starting touched the container");
 
     each_capability_is_needed(&node);
+    the_doctor_finds_a_well_node(&node);
     drop(node);
     assert!(!cgroup.exists(), "the machine left {}", cgroup.display());
 }
@@ -110,4 +112,15 @@ fn each_capability_is_needed(node: &Node) {
     let said = node.lead_flow_anew("net_admin,dac_read_search");
     assert!(said.contains(refusal), "{said}");
     node.machine.run(&["systemctl", "start", UNIT]);
+}
+
+/// All but what the machine around decides: its clock, its modules and its memory controller.
+fn the_doctor_finds_a_well_node(node: &Node) {
+    let around = ["clock", "memory limits", "kernel: vxlan", "kernel: fq_codel"];
+    let found = node.examination();
+    let ill = found.checks.iter().filter(|check| check.verdict != Verdict::Ok);
+    let ill: Vec<_> = ill.filter(|check| !around.contains(&check.check.as_str())).collect();
+    assert!(ill.is_empty(), "{ill:#?}");
+    let port = found.checks.iter().find(|check| check.check == "port of link probes").unwrap();
+    assert!(port.seen.contains("while the agent runs"), "{port:?}");
 }

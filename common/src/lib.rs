@@ -5,6 +5,7 @@
 //! peer may say more; documents written by people refuse them.
 
 pub mod desired;
+pub mod doctor;
 pub mod ids;
 pub mod job;
 pub mod join;

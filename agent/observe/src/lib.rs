@@ -7,6 +7,7 @@
 
 pub mod cgroup;
 pub mod class;
+pub mod clock;
 pub mod container;
 pub mod disk;
 pub mod heat;

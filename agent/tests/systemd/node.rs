@@ -5,6 +5,7 @@ use crate::{LIMIT, program};
 use bollard::query_parameters::InspectContainerOptions;
 use bollard::{API_DEFAULT_VERSION, Docker};
 use edgeloom_common::desired::{ContainerSpec, DesiredState, ImageRef};
+use edgeloom_common::doctor::Examination;
 use edgeloom_common::report::Inventory;
 use edgeloom_common::units::{Bytes, MilliCores};
 use edgeloom_machine::{Machine, Parts};
@@ -115,6 +116,12 @@ impl Node {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{said}");
         said
+    }
+
+    /// What `doctor` finds with the unit's rights, while the agent runs.
+    pub(crate) fn examination(&self) -> Examination {
+        let output = self.agent("net_admin,net_raw,dac_read_search", &["doctor", "--output=json"]);
+        serde_json::from_slice(&output.stdout).unwrap()
     }
 
     /// Runs the program as the unit's user with these capabilities.

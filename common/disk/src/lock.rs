@@ -75,6 +75,12 @@ impl Lock {
         sign(&mut file).map_err(io)?;
         Ok(Self { _file: file })
     }
+
+    /// Whether a daemon runs on the directory. Nothing is made, and nobody is kept waiting but for a moment.
+    pub fn is_held(directory: &Path) -> bool {
+        let file = File::open(directory.join("lock"));
+        file.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+    }
 }
 
 /// For people only, so nothing is synced.
@@ -97,11 +103,14 @@ mod tests {
     #[test]
     fn a_second_daemon_is_refused_by_name_until_the_first_has_ended() {
         let directory = tempfile::tempdir().unwrap();
+        assert!(!Lock::is_held(directory.path()));
         let first = Lock::take(directory.path(), "edgeloom-agent").unwrap();
+        assert!(Lock::is_held(directory.path()));
         let refused = Lock::take(directory.path(), "edgeloom-agent").unwrap_err().to_string();
         assert!(refused.contains(&format!("(process {})", std::process::id())), "{refused}");
         assert!(refused.contains("systemctl stop edgeloom-agent"), "{refused}");
         drop(first);
+        assert!(!Lock::is_held(directory.path()));
         assert!(Lock::take(directory.path(), "edgeloom-agent").is_ok());
     }
 }

@@ -208,6 +208,9 @@ pub struct NodeView {
     pub version_sent: (u64, u64),
     pub version_observed: (u64, u64),
     pub converged: bool,
+    /// How far the node's clock was ahead of the controller's when it last connected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_ahead_ms: Option<i64>,
     pub links: Vec<LinkView>,
     pub problems: Vec<String>,
 }

@@ -6,6 +6,7 @@
 pub mod api;
 pub mod app;
 pub mod config;
+mod doctor;
 pub mod logs;
 mod notify;
 pub mod upkeep;

@@ -18,9 +18,15 @@ fn the_unit_comes_up_is_watched_and_ends_when_told() {
     machine.run(&["systemctl", "start", UNIT]);
     is_ready_as_the_user_it_should_be(&machine);
     an_owner_that_hangs_is_replaced(&machine);
+    let examination = machine.run(&["edgeloom", "doctor"]);
+    assert!(examination.contains("ok       readiness"), "{examination}");
+    assert!(examination.contains("none was ever seen"), "{examination}");
     machine.run(&["systemctl", "stop", UNIT]);
     assert_eq!(machine.property(UNIT, "Result"), "success");
     assert_eq!(machine.property(UNIT, "ActiveState"), "inactive");
+    let unreachable = machine.attempt(&["edgeloom", "doctor"]);
+    assert_eq!(unreachable.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&unreachable.stdout).starts_with("fail     controller"));
     a_refused_configuration_is_not_tried_again(&machine);
 }
 

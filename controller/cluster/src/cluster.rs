@@ -20,7 +20,7 @@ use edgeloom_common::job::Job;
 use edgeloom_common::measure::{Measured, ProfileView};
 use edgeloom_common::view::{EventView, Explanation, JobView, NodeView, ProblemItem};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -59,6 +59,7 @@ pub struct Cluster {
     commands: mpsc::Sender<Command>,
     registry: Arc<Registry>,
     beats: watch::Receiver<Beat>,
+    state_dir: Arc<Path>,
 }
 
 impl Cluster {
@@ -82,7 +83,18 @@ impl Cluster {
             .name("cluster".to_owned())
             .spawn(move || runtime.block_on(run(owner, received, beat)))
             .map_err(StartError::Thread)?;
-        Ok(Self { commands, registry, beats })
+        Ok(Self { commands, registry, beats, state_dir: settings.state_dir.into() })
+    }
+
+    /// Where the journal is.
+    #[must_use]
+    pub fn state_dir(&self) -> &Path {
+        &self.state_dir
+    }
+
+    /// The owner's clock, in milliseconds since 1970: the wall clock at the start, steady from then on.
+    pub async fn now_ms(&self) -> Option<u64> {
+        self.ask(|owner| owner.now_ms).await
     }
 
     /// A beat about once a second, from the owner's own loop, for whoever watches over it.

@@ -54,6 +54,8 @@ pub(crate) struct NodeRecord {
     pub(crate) since_ms: u64,
     /// Since when no neighbour reaches it.
     doubted_ms: Option<u64>,
+    /// How far its clock was ahead of ours when it last connected.
+    pub(crate) clock_ahead_ms: Option<i64>,
     pub(crate) inventory: Option<Inventory>,
     pub(crate) links: Option<Links>,
     pub(crate) report: Option<Report>,
@@ -116,6 +118,11 @@ impl Nodes {
                 // A birth counts always: after a power cut a node without a clock of its own begins lower.
                 if !status.online && status.session < record.session {
                     return;
+                }
+                if status.online {
+                    // Times of wall clocks, far below 2^63.
+                    record.clock_ahead_ms =
+                        Some(status.session.cast_signed().wrapping_sub(now_ms.cast_signed()));
                 }
                 record.session = status.session;
                 record.online = status.online;

@@ -172,6 +172,7 @@ pub(crate) fn node(model: &Model, name: &NodeId, known: &NodeRecord) -> NodeView
         layers_held: inventory.map_or(0, |it| it.layers.chain_ids.len().max(it.layers.known_digests.len())),
         version_sent: (sent.epoch, sent.generation),
         version_observed: (version.epoch, version.generation),
+        clock_ahead_ms: known.clock_ahead_ms,
         converged: observed.is_some_and(|observed| observed.converged && observed.version == sent),
         links: known.links.iter().flat_map(|it| &it.links).map(|it| link(model, name, it)).collect(),
         problems: capabilities

@@ -6,6 +6,7 @@
 
 mod access;
 mod body;
+mod doctor;
 mod error;
 mod events;
 mod health;
@@ -64,6 +65,7 @@ pub fn router(api: Api) -> Router {
         .route("/v1/measure", post(measure::measure))
         .route("/v1/profiles", get(measure::profiles))
         .route("/v1/nodes", get(nodes::list))
+        .route("/v1/doctor", get(doctor::examine))
         .route("/v1/events", get(events::list))
         .route("/v1/nodes/{name}/certificate", delete(identity::revoke))
         .route("/v1/tokens", get(tokens::list).post(tokens::create))

@@ -72,6 +72,8 @@ pub(crate) enum Command {
     Job { name: JobName },
     /// List nodes and their links.
     Nodes,
+    /// Say what stands in the cluster's way, with the remedy; exit code 1 if something does not work.
+    Doctor,
     /// Say why each task is where it is.
     Explain { name: JobName },
     /// Measure the tasks of a job that have a `measure` block, on one node of each hardware class; exit code 1

@@ -3,7 +3,8 @@
 use crate::arguments::{Arguments, Command, EXIT_FAILURE, EXIT_OK, EXIT_PLAN_CHANGE, Output};
 use crate::client::{Client, LogSelection};
 use crate::error::Error;
-use crate::{context, events, explanation, measure, show, sim, tokens, wait};
+use crate::{context, doctor, events, explanation, measure, show, sim, tokens, wait};
+use edgeloom_common::doctor::Examination;
 use edgeloom_common::view::{Explanation, JobList, JobState, JobView, NodeList};
 use serde::Serialize;
 use std::io::{self, Read, Write};
@@ -38,6 +39,11 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8, Error> {
             printer.print(&client.fetch::<JobView>(&format!("/v1/jobs/{name}"))?, show::job)?;
         }
         Command::Nodes => printer.print(&client.fetch::<NodeList>("/v1/nodes")?, show::nodes)?,
+        Command::Doctor => {
+            let examination = doctor::examine(&client, &arguments.server);
+            printer.print(&examination, Examination::text)?;
+            return Ok(if examination.failed() { EXIT_FAILURE } else { EXIT_OK });
+        }
         Command::Explain { name } => {
             let explanation: Explanation = client.fetch(&format!("/v1/jobs/{name}/explain"))?;
             printer.print(&explanation, explanation::text)?;

@@ -7,6 +7,7 @@ mod arguments;
 mod client;
 mod commands;
 mod context;
+mod doctor;
 mod error;
 mod events;
 mod explanation;

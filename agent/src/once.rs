@@ -219,7 +219,7 @@ mod tests {
         drop(History::open(state_dir));
         speed::core_speed(state_dir).unwrap();
         ContactFile::in_directory(state_dir).save(None).unwrap();
-        assert_eq!(std::fs::read_dir(state_dir).unwrap().count(), 4);
+        assert_eq!(std::fs::read_dir(state_dir).unwrap().count(), 5);
         assert_eq!(purge_state(state_dir), Vec::<String>::new());
         assert_eq!(std::fs::read_dir(state_dir).unwrap().count(), 0);
     }

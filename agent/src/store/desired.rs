@@ -75,7 +75,7 @@ pub(crate) struct DesiredFile {
 /// What one copy holds.
 enum Found {
     Absent,
-    Sound(DesiredState),
+    Sound(Box<DesiredState>),
     Damaged(Vec<u8>, Flaw),
 }
 
@@ -97,7 +97,7 @@ impl DesiredFile {
                 Found::Absent => {}
                 Found::Sound(document) => {
                     let newer = newest.as_ref().is_none_or(|known| known.version() < document.version());
-                    newest = if newer { Some(document) } else { newest };
+                    newest = if newer { Some(*document) } else { newest };
                 }
                 Found::Damaged(bytes, flaw) => {
                     self.keep_aside(name, &bytes);
@@ -115,6 +115,15 @@ impl DesiredFile {
         Ok(Some(Loaded { document, remark }))
     }
 
+    /// The document on disk, for who only looks: an agent may be at work on the same files.
+    pub(crate) fn peek(&self) -> Option<DesiredState> {
+        let sound = COPIES.into_iter().filter_map(|name| match self.look(name) {
+            Found::Sound(document) => Some(*document),
+            Found::Absent | Found::Damaged(..) => None,
+        });
+        sound.max_by_key(DesiredState::version)
+    }
+
     fn look(&self, name: &str) -> Found {
         let Some((bytes, error)) = self.disk.read(name) else { return Found::Absent };
         if let Some(error) = error {
@@ -128,7 +137,7 @@ impl DesiredFile {
             Unsealed::Damaged { .. } => Err(Flaw::Checksum),
         };
         match read {
-            Ok(document) => Found::Sound(document),
+            Ok(document) => Found::Sound(Box::new(document)),
             Err(flaw) => Found::Damaged(bytes, flaw),
         }
     }

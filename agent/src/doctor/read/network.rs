@@ -47,7 +47,7 @@ fn pool(state_dir: &Path) -> Option<Prefix> {
     if !state_dir.is_dir() {
         return None;
     }
-    let document = DesiredFile::open(state_dir).ok()?.load().ok()??;
+    let document = DesiredFile::open(state_dir).ok()?.peek()?;
     Some(Prefix::from(&document.pool))
 }
 
@@ -72,7 +72,7 @@ pub(super) fn vxlan() -> Result<Option<String>, Unread> {
 
 /// Takes the port for a moment, on every address that the agent would.
 pub(super) fn port(places: &Places) -> Result<PortFound, Unread> {
-    let mut addresses: Vec<Ipv4Addr> = places.links.iter().map(|link| link.address).collect();
+    let mut addresses: Vec<Ipv4Addr> = places.links.iter().filter_map(|link| link.address).collect();
     if addresses.is_empty() {
         addresses.push(Ipv4Addr::UNSPECIFIED);
     }

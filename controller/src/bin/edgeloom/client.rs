@@ -155,6 +155,11 @@ impl Client {
         }
     }
 
+    /// The controller that is asked.
+    pub(crate) fn server(&self) -> &str {
+        &self.server
+    }
+
     fn url(&self, path: &str) -> String {
         format!("{}{path}", self.server)
     }

@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8, Error> {
         }
         Command::Nodes => printer.print(&client.fetch::<NodeList>("/v1/nodes")?, show::nodes)?,
         Command::Doctor => {
-            let examination = doctor::examine(&client, &arguments.server);
+            let examination = doctor::examine(&client);
             printer.print(&examination, Examination::text)?;
             return Ok(if examination.failed() { EXIT_FAILURE } else { EXIT_OK });
         }

@@ -8,7 +8,8 @@ use edgeloom_common::doctor::{Check, Examination};
 const CONTROLLER: &str = "controller";
 
 /// Asks; a controller that cannot be asked is what the examination found.
-pub(crate) fn examine(client: &Client, server: &str) -> Examination {
+pub(crate) fn examine(client: &Client) -> Examination {
+    let server = client.server();
     match client.fetch::<Examination>("/v1/doctor") {
         Ok(mut examination) => {
             examination.checks.insert(0, Check::ok(CONTROLLER, format!("answers at {server}")));

@@ -18,7 +18,7 @@ pub struct DesiredState {
     pub schema: u32,
     pub cluster: ClusterId,
     pub node: NodeId,
-    /// Rises at every change of leader, restore or import.
+    /// Rises at every change of leader, restore or import; then to the time, in seconds, if that is later.
     pub epoch: u64,
     /// Rises with every published change within an epoch.
     pub generation: u64,

@@ -16,6 +16,7 @@ use crate::store::Store;
 use edgeloom_disk::{Folder, Lock};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The daemon that a lock is for, as its service is called.
 const DAEMON: &str = "edgeloom-controller";
@@ -82,6 +83,11 @@ pub(crate) fn check_owner(path: &Path) -> Result<(), StartError> {
     Err(StartError::Owner { path: path.to_owned(), owner: theirs.uid() })
 }
 
+/// Seconds since 1970.
+pub(crate) fn now_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
 /// How far a repair goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
@@ -102,7 +108,7 @@ pub fn repair(path: &Path, extent: Extent) -> Result<Outcome, StartError> {
     let directory = Directory::open(path)?;
     let loss = match rebuild(&directory.found, directory.stored.clone()) {
         Ok(Rebuilt { mut model, .. }) if extent == Extent::Overrule => {
-            model.raise_epoch();
+            model.raise_epoch(now_s());
             model.overrules = true;
             directory.begin_anew(&model)?;
             return Ok(Outcome::whole(&model));
@@ -112,7 +118,7 @@ pub fn repair(path: &Path, extent: Extent) -> Result<Outcome, StartError> {
         Err(StartError::Lost(loss)) => *loss,
         Err(error) => return Err(error),
     };
-    let Salvage { model, outcome } = salvage(&directory.found, directory.stored.clone(), loss)?;
+    let Salvage { model, outcome } = salvage(&directory.found, directory.stored.clone(), loss, now_s())?;
     if extent != Extent::Look {
         directory.begin_anew(&model)?;
     }

@@ -161,10 +161,17 @@ impl Model {
         Self { epoch: 1, ..Self::default() }
     }
 
+    /// An epoch above this one that was most likely never used. What was lost may have used the next one, and
+    /// a node takes an equal version for a repeat, so it is the time in seconds, where the clock is not behind.
+    pub(crate) fn epoch_after(epoch: u64, now_s: u64) -> u64 {
+        now_s.max(epoch.saturating_add(1))
+    }
+
     /// Puts a new epoch on every published document: nodes take it whatever they hold of an earlier one.
-    pub(crate) fn raise_epoch(&mut self) {
+    pub(crate) fn raise_epoch(&mut self, now_s: u64) {
         let published = self.published.values().map(|document| document.epoch);
-        self.epoch = published.chain([self.epoch]).max().unwrap_or(0) + 1;
+        let highest = published.chain([self.epoch]).max().unwrap_or(0);
+        self.epoch = Self::epoch_after(highest, now_s);
         for document in self.published.values_mut() {
             self.generation += 1;
             (document.epoch, document.generation) = (self.epoch, self.generation);

@@ -50,6 +50,7 @@ pub(crate) fn salvage(
     found: &Found,
     stored: Option<(u64, Model)>,
     loss: Loss,
+    now_s: u64,
 ) -> Result<Salvage, StartError> {
     let base = found.base(Event::is_snapshot);
     let (after, model) = match stored {
@@ -67,7 +68,7 @@ pub(crate) fn salvage(
     let gone: BTreeSet<JobName> = removed(found, after)?;
     unknown.retain(|job| !gone.contains(job));
     let waiting = part_addresses(&mut model);
-    model.raise_epoch();
+    model.raise_epoch(now_s);
     model.overrules = true;
     let jobs = model.jobs.keys().cloned().collect();
     let outcome = Outcome { lost: Some(loss), jobs, unknown, waiting, epoch: model.epoch };

@@ -4,7 +4,7 @@
 //! of a controller that runs, and is the state after some record. An import raises the epoch: nodes take
 //! what the imported state wants, whatever they were told since.
 
-use crate::directory::{Directory, check_owner, folder};
+use crate::directory::{Directory, check_owner, folder, now_s};
 use crate::error::StartError;
 use crate::journal;
 use crate::model::Model;
@@ -122,7 +122,7 @@ pub fn import(
     if let Ok(rebuilt) = rebuild(&directory.found, directory.stored.clone()) {
         model.epoch = model.epoch.max(rebuilt.model.epoch);
     }
-    model.raise_epoch();
+    model.raise_epoch(now_s());
     model.overrules = true;
     directory.begin_anew(&model)?;
     Ok(Outcome::whole(&model))

@@ -1,7 +1,7 @@
 //! What nodes say, and that time passes.
 
 use super::Owner;
-use crate::model::Event;
+use crate::model::{Event, Model};
 use crate::nodes::NodeMessage;
 use edgeloom_common::desired::{DesiredState, Version};
 use edgeloom_common::ids::NodeId;
@@ -66,7 +66,8 @@ impl Owner {
         let model = self.model();
         if theirs.epoch >= model.epoch {
             tracing::warn!(%node, ?theirs, "a node has a newer document than was ever sent; the epoch rises");
-            if self.keep(Event::EpochRaised { epoch: theirs.epoch + 1 }).is_err() {
+            let epoch = Model::epoch_after(theirs.epoch, self.now_ms / 1000);
+            if self.keep(Event::EpochRaised { epoch }).is_err() {
                 return;
             }
         }

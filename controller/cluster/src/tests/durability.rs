@@ -103,7 +103,7 @@ fn damage_to_both_copies_is_told_and_what_is_left_is_sound() {
         let Err(StartError::Lost(loss)) = rebuild(&found, None) else {
             panic!("bit {bit} is lost and nobody says so")
         };
-        let left = salvage(&found, None, *loss).unwrap();
+        let left = salvage(&found, None, *loss, 0).unwrap();
         assert!(left.model.epoch > model.epoch);
         let documents = left.model.published.values();
         assert!(documents.clone().all(|document| document.epoch == left.model.epoch));
@@ -349,4 +349,14 @@ fn nodes_follow_a_controller_that_lost_everything_once_the_operator_says_so() {
     world.owner.submit(order("c")).unwrap();
     world.settle();
     assert_eq!(world.owner.job(&"c".parse().unwrap()).unwrap().state, JobState::Running);
+}
+
+#[test]
+fn an_epoch_rises_to_the_time_and_never_falls() {
+    // What was lost, or came after an export, may have used the next one.
+    let mut model = Model::first();
+    model.raise_epoch(1_800_000_000);
+    assert_eq!(model.epoch, 1_800_000_000);
+    model.raise_epoch(3);
+    assert_eq!(model.epoch, 1_800_000_001, "a clock that is behind is no matter");
 }

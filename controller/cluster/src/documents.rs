@@ -186,7 +186,8 @@ fn add_routes(documents: &mut Documents, model: &Model, ground: &Ground<'_>, job
                 document.routes.push(TaskRoute { address: *address, via });
             }
         }
-        for (node, via) in alternates(&model.topology, ground.down, host) {
+        let barred = barred(model, (*address, host)).union(&cuts(model, ground.down)).cloned().collect();
+        for (node, via) in alternates(&model.topology, &barred, host) {
             if let Some(document) = documents.get_mut(&node) {
                 document.alternates.push(TaskRoute { address: *address, via });
             }
@@ -197,8 +198,28 @@ fn add_routes(documents: &mut Documents, model: &Model, ground: &Ground<'_>, job
 /// Each node's next hop to a task: around links that are down where there is a way, and as if they were up
 /// where there is none, so that nothing changes for a node that is only away for a while. From where there is
 /// a way every hop comes nearer by such links alone, from elsewhere by any, so packets never go in a circle.
-/// No way leads through a node that is cut off and may have the address itself.
-fn ways(model: &Model, down: &DownLinks, (address, host): (Ipv4Addr, &NodeId)) -> BTreeMap<NodeId, NodeId> {
+fn ways(model: &Model, down: &DownLinks, task: (Ipv4Addr, &NodeId)) -> BTreeMap<NodeId, NodeId> {
+    let (mut barred, (_, host)) = (barred(model, task), task);
+    let mut ways = next_hops(&model.topology, &barred, host);
+    if !down.is_empty() {
+        barred.extend(down.iter().cloned());
+        ways.extend(next_hops(&model.topology, &barred, host));
+    }
+    ways
+}
+
+/// Links that are down between nodes that are there. One all of whose links are down is away, and its neighbours
+/// see that themselves: their documents stay as they are.
+fn cuts(model: &Model, down: &DownLinks) -> DownLinks {
+    let away = |node: &NodeId| {
+        let peers = model.topology.get(node).into_iter().flat_map(BTreeMap::keys);
+        peers.into_iter().all(|peer| down.contains(&pair(node, peer)))
+    };
+    down.iter().filter(|(a, b)| !away(a) && !away(b)).cloned().collect()
+}
+
+/// Links of nodes that are cut off and may have the task's address themselves: no way leads through those.
+fn barred(model: &Model, (address, host): (Ipv4Addr, &NodeId)) -> DownLinks {
     let mut barred = DownLinks::new();
     for (node, strays) in &model.cut_off {
         if node != host && strays.iter().any(|stray| stray.address == address) {
@@ -206,12 +227,7 @@ fn ways(model: &Model, down: &DownLinks, (address, host): (Ipv4Addr, &NodeId)) -
             barred.extend(peers.map(|peer| pair(node, peer)));
         }
     }
-    let mut ways = next_hops(&model.topology, &barred, host);
-    if !down.is_empty() {
-        barred.extend(down.iter().cloned());
-        ways.extend(next_hops(&model.topology, &barred, host));
-    }
-    ways
+    barred
 }
 
 /// A flow's packets go from the task's address, or from the node's own where a process is the source.

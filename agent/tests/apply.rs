@@ -49,7 +49,6 @@ fn document(image: ImageRef) -> DesiredState {
         memory: Bytes(32 << 20),
         address: CAMERA.parse().unwrap(),
         hosts: BTreeMap::from([("detect".to_owned(), DETECT.parse().unwrap())]),
-        stop_after_disconnect_s: None,
     };
     let images = vec![camera.image.clone()];
     DesiredState { images, containers: vec![camera], ..serde_json::from_str(DOCUMENT).unwrap() }

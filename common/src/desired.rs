@@ -124,10 +124,6 @@ pub struct ContainerSpec {
     /// Names for /etc/hosts.
     #[serde(default)]
     pub hosts: BTreeMap<String, Ipv4Addr>,
-    /// Seconds without a session with the controller after which the node stops it; none: it runs on. Like the
-    /// limits no part of the hash.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop_after_disconnect_s: Option<u64>,
 }
 
 /// What identifies a flow's packets: the source port is ephemeral and no part of it.

@@ -92,10 +92,9 @@ impl Contact {
     }
 }
 
-/// How long a task may run without the controller; none: for ever. Said of the container or of its job.
+/// How long a task may run without the controller; none: for ever.
 fn allowance(document: &DesiredState, spec: &ContainerSpec) -> Option<Duration> {
-    let of_job = || document.stop_after_s.get(&spec.job).copied().map(u64::from);
-    spec.stop_after_disconnect_s.or_else(of_job).map(Duration::from_secs)
+    document.stop_after_s.get(&spec.job).map(|seconds| Duration::from_secs(u64::from(*seconds)))
 }
 
 #[cfg(test)]
@@ -103,8 +102,14 @@ mod tests {
     use super::*;
     use crate::engine::fake::{document, spec};
 
-    fn bounded(seconds: u64) -> ContainerSpec {
-        ContainerSpec { stop_after_disconnect_s: Some(seconds), ..spec("a", "h") }
+    /// A task of each job; jobs with seconds may run that long without the controller.
+    fn wanted(jobs: &[(&str, Option<u32>)]) -> DesiredState {
+        let task =
+            |(job, _): &(&str, Option<u32>)| ContainerSpec { job: job.parse().unwrap(), ..spec("a", "h") };
+        let mut wanted = document(1, jobs.iter().map(task).collect());
+        let bounded = jobs.iter().filter_map(|(job, seconds)| Some((job.parse().unwrap(), (*seconds)?)));
+        wanted.stop_after_s = bounded.collect();
+        wanted
     }
 
     #[test]
@@ -112,11 +117,11 @@ mod tests {
         let begun = Instant::now();
         let after = |seconds| begun + Duration::from_secs(seconds);
         let mut contact = Contact::at_start(Past::Nothing, begun);
-        let wanted = document(1, vec![bounded(30), bounded(60), spec("b", "h")]);
+        let wanted = wanted(&[("j", Some(30)), ("k", Some(60)), ("l", None)]);
         assert_eq!(contact.next_end(&wanted, begun), Some(after(30)));
         contact.confirmed();
         assert!(
-            !contact.is_over(&wanted, &bounded(30), after(1000))
+            !contact.is_over(&wanted, &wanted.containers[0], after(1000))
                 && contact.next_end(&wanted, begun).is_none()
         );
         contact.lost(after(10));
@@ -130,22 +135,9 @@ mod tests {
     }
 
     #[test]
-    fn a_job_may_say_it_for_all_its_tasks() {
-        let now = Instant::now() + Duration::from_secs(1000);
-        let mut wanted = document(1, vec![spec("a", "h"), bounded(60)]);
-        let contact = Contact::at_start(Past::Silence(Duration::from_secs(30)), now);
-        let over = |wanted: &DesiredState| {
-            wanted.containers.iter().map(|spec| contact.is_over(wanted, spec, now)).collect::<Vec<_>>()
-        };
-        assert_eq!(over(&wanted), [false, false]);
-        wanted.stop_after_s.insert("j".parse().unwrap(), 30);
-        assert_eq!(over(&wanted), [true, false]);
-    }
-
-    #[test]
     fn what_an_earlier_run_knew_goes_on() {
         let now = Instant::now() + Duration::from_secs(1000);
-        let wanted = document(1, vec![bounded(30)]);
+        let wanted = wanted(&[("j", Some(30))]);
         let is_over = |past| Contact::at_start(past, now).is_over(&wanted, &wanted.containers[0], now);
         assert!(!is_over(Past::Nothing) && !is_over(Past::Session));
         assert!(is_over(Past::Unknown) && is_over(Past::Silence(Duration::from_secs(31))));
@@ -156,7 +148,7 @@ mod tests {
     fn the_disk_is_told_of_changes_that_matter_alone() {
         let now = Instant::now();
         let mut contact = Contact::at_start(Past::Nothing, now);
-        let (cares, not) = (document(1, vec![bounded(30)]), document(1, vec![spec("a", "h")]));
+        let (cares, not) = (wanted(&[("j", Some(30))]), wanted(&[("j", None)]));
         assert_eq!(contact.news_for_disk(&not, now), None);
         assert_eq!(contact.news_for_disk(&cares, now), Some(Some(Duration::ZERO)));
         contact.confirmed();

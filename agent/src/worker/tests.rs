@@ -382,14 +382,19 @@ async fn a_damaged_copy_on_disk_is_reported_and_the_other_one_is_in_force() {
     assert_eq!(observed.containers.len(), document(1, tasks("h1")).containers.len());
 }
 
-/// Task `a` may run half a minute without the controller, task `b` as long as it likes.
+/// Task `a` may run half a minute without the controller, task `b` of another job as long as it likes.
 fn bounded(generation: u64) -> DesiredState {
-    let bounded = ContainerSpec { stop_after_disconnect_s: Some(30), ..spec("a", "h1") };
-    document(generation, vec![bounded, spec("b", "h1")])
+    let mut document = document(generation, vec![spec("a", "h1"), elsewhere()]);
+    document.stop_after_s.insert(spec("a", "h1").job, 30);
+    document
+}
+
+fn elsewhere() -> ContainerSpec {
+    ContainerSpec { job: "k".parse().unwrap(), ..spec("b", "h1") }
 }
 
 fn runs(node: &Node, task: &str) -> bool {
-    node.engine.running().contains_key(&key(task))
+    node.engine.running().keys().any(|key| key.task.as_str() == task)
 }
 
 #[tokio::test(start_paused = true)]
@@ -413,7 +418,7 @@ async fn a_task_that_is_to_stop_without_the_controller_stops_and_starts_with_its
     agent.tell(bounded(1)).await;
     let again = agent.converged(1).await;
     assert_eq!(again.containers[0].restarts, 0, "that it was stopped is no failure");
-    assert_eq!((node.engine.starts(&key("a")), node.engine.starts(&key("b"))), (2, 1));
+    assert_eq!((node.engine.starts(&key("a")), node.engine.starts(&TaskKey::of(&elsewhere()))), (2, 1));
 }
 
 /// Waits until the session is on disk.
@@ -452,7 +457,7 @@ async fn the_time_without_the_controller_outlives_the_agent_and_a_reboot_ends_it
     agent.converged(1).await;
     kept(&node).await;
     agent.kill().await;
-    ["a", "b"].iter().for_each(|task| node.engine.end(&key(task), 137));
+    [spec("a", "h1"), elsewhere()].iter().for_each(|spec| node.engine.end(&TaskKey::of(spec), 137));
     std::fs::write(node.disk.path().join("contact.json"), r#"{"boot":"another","heard_s":null}"#).unwrap();
     let mut agent = node.agent();
     agent

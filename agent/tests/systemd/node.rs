@@ -169,7 +169,6 @@ fn document(image: ImageRef) -> DesiredState {
     document.routes[0].via = "n2".parse().unwrap();
     document.images = vec![image.clone()];
     document.containers = vec![ContainerSpec {
-        stop_after_disconnect_s: None,
         job: "crossing".parse().unwrap(),
         task: "camera".parse().unwrap(),
         spec_hash: "first".to_owned(),

@@ -104,7 +104,6 @@ fn add_containers(documents: &mut Documents, record: &JobRecord, plan: &JobPlan)
             memory: limits.memory,
             address: *address,
             hosts: hosts(record),
-            stop_after_disconnect_s: None,
         };
         container.spec_hash = spec_hash(&container);
         document.containers.push(container);
@@ -126,12 +125,7 @@ pub(crate) fn limits(record: &JobRecord, plan: &JobPlan, task: &TaskName) -> Opt
 /// Hash of the specification without its hash and limits, which change while the container runs: struct
 /// fields come in their order, maps sorted.
 fn spec_hash(container: &ContainerSpec) -> String {
-    let unlimited = ContainerSpec {
-        cpu: MilliCores(0),
-        memory: Bytes(0),
-        stop_after_disconnect_s: None,
-        ..container.clone()
-    };
+    let unlimited = ContainerSpec { cpu: MilliCores(0), memory: Bytes(0), ..container.clone() };
     sha256(&serde_json::to_vec(&unlimited).expect("a specification is plain data with text keys"))
 }
 

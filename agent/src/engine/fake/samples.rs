@@ -28,7 +28,6 @@ pub fn spec(task: &str, hash: &str) -> ContainerSpec {
         memory: Bytes(16 << 20),
         address: Ipv4Addr::new(10, 77, 1, last),
         hosts: BTreeMap::new(),
-        stop_after_disconnect_s: None,
     }
 }
 

@@ -110,7 +110,6 @@ fn container(chain: usize, task: usize) -> ContainerSpec {
         memory: Bytes(1),
         address: address(chain, task),
         hosts: BTreeMap::new(),
-        stop_after_disconnect_s: None,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::throughput::{self, WARM_UP};
 use crate::topology::Topology;
 use crate::{command, prepare, publish};
 use anyhow::{Context, Result};
-use edgeloom_common::view::{JobState, JobView};
+use edgeloom_common::view::{JobState, JobView, LinkView};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -61,9 +61,13 @@ impl Ground {
         eprintln!("waiting until every node has measured itself and its links");
         wait_for("every node to be ready", READY_LIMIT, || {
             let Ok(list) = self.api.nodes() else { return Ok(false) };
-            let ready = list.nodes.iter().filter(|node| {
-                node.online && node.ready && node.converged && node.links.iter().all(|link| link.up)
-            });
+            let known = |link: &LinkView| {
+                link.up && link.capacity_declared_bps.or(link.capacity_measured_bps).is_some()
+            };
+            let ready = list
+                .nodes
+                .iter()
+                .filter(|node| node.online && node.ready && node.converged && node.links.iter().all(known));
             Ok(ready.count() == self.lab.topology.nodes.len())
         })?;
         for node in self.api.nodes()?.nodes {

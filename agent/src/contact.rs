@@ -6,12 +6,13 @@
 
 use crate::store::StateError;
 use serde::{Deserialize, Serialize};
-use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 const UPTIME: &str = "/proc/uptime";
+/// The record is some eighty bytes.
+const BYTES_MAX: u64 = 4096;
 
 /// What an earlier run of the agent knew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,10 +46,10 @@ impl ContactFile {
     }
 
     pub(crate) fn load(&self) -> Past {
-        let bytes = match std::fs::read(&self.path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Past::Nothing,
+        let bytes = match edgeloom_disk::read(&self.path, BYTES_MAX) {
+            Ok(None) => return Past::Nothing,
             Err(_) => return Past::Unknown,
-            Ok(bytes) => bytes,
+            Ok(Some(bytes)) => bytes,
         };
         let record = serde_json::from_slice::<Record>(&bytes)
             .ok()
@@ -67,26 +68,15 @@ impl ContactFile {
         let heard = silence.and_then(|silence| uptime()?.checked_sub(silence)).map(|heard| heard.as_secs());
         let record = Record { boot: boot().unwrap_or_default(), heard_s: heard };
         let bytes = serde_json::to_vec(&record).expect("text and a number");
-        self.replace(&bytes).map_err(|source| StateError::Write { path: self.path.clone(), source })
-    }
-
-    fn replace(&self, bytes: &[u8]) -> std::io::Result<()> {
-        let beside = self.path.with_extension("json.new");
-        let mut file = std::fs::File::create(&beside)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&beside, &self.path)
+        edgeloom_disk::replace(&self.path, &bytes).map_err(|source| self.write_error(source))
     }
 
     pub(crate) fn remove(&self) -> Result<(), StateError> {
-        for path in [self.path.with_extension("json.new"), self.path.clone()] {
-            if let Err(source) = std::fs::remove_file(&path)
-                && source.kind() != ErrorKind::NotFound
-            {
-                return Err(StateError::Write { path, source });
-            }
-        }
-        Ok(())
+        edgeloom_disk::remove(&self.path).map_err(|source| self.write_error(source))
+    }
+
+    fn write_error(&self, source: std::io::Error) -> StateError {
+        StateError::Write { path: self.path.clone(), source }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use crate::config::Config;
 use edgeloom_cluster::{Existing, Extent, Outcome, StartError, TransferError};
-use edgeloom_disk::{Disk, Folder};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -20,8 +19,6 @@ pub enum UpkeepError {
     Read { path: PathBuf, source: std::io::Error },
     #[error("cannot write {}: {source}", path.display())]
     Write { path: PathBuf, source: std::io::Error },
-    #[error("{} names no file", .0.display())]
-    NoFile(PathBuf),
 }
 
 /// Goes on with what is left of a damaged state.
@@ -42,11 +39,7 @@ pub fn export(config: &Config, file: &Path) -> Result<(), UpkeepError> {
     if file == Path::new("-") {
         return std::io::stdout().write_all(&document).map_err(write);
     }
-    let name = file.file_name().and_then(|name| name.to_str());
-    let name = name.ok_or_else(|| UpkeepError::NoFile(file.to_owned()))?;
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = Folder::open(folder.unwrap_or(Path::new("."))).map_err(write)?;
-    folder.replace(name, &document).map_err(write)
+    edgeloom_disk::replace(file, &document).map_err(write)
 }
 
 /// Puts an exported state in place.

@@ -6,7 +6,7 @@ use crate::error::NetError;
 use edgeloom_disk::{Unsealed, seal, unseal};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// A record larger than this was not written by us.
@@ -65,25 +65,15 @@ impl Record {
     pub(crate) fn remove(&mut self) -> Result<(), NetError> {
         self.document.sysctls.clear();
         for path in [self.path.with_extension("json.damaged"), self.path.clone()] {
-            if let Err(source) = std::fs::remove_file(&path)
-                && source.kind() != ErrorKind::NotFound
-            {
-                return Err(NetError::Record { path, source });
-            }
+            edgeloom_disk::remove(&path).map_err(|source| NetError::Record { path, source })?;
         }
         Ok(())
     }
 
-    /// Written beside, synced and renamed, so that a crash leaves the old record or the new one.
     fn save(&self) -> std::io::Result<()> {
         let folder = self.path.parent().expect("the path was joined to a folder");
         std::fs::create_dir_all(folder)?;
-        let beside = self.path.with_extension("json.new");
-        let mut file = std::fs::File::create(&beside)?;
-        file.write_all(&seal(&serde_json::to_vec_pretty(&self.document)?))?;
-        file.sync_all()?;
-        std::fs::rename(&beside, &self.path)?;
-        std::fs::File::open(folder)?.sync_all()
+        edgeloom_disk::replace(&self.path, &seal(&serde_json::to_vec_pretty(&self.document)?))
     }
 }
 

@@ -90,14 +90,7 @@ pub fn core_speed(state_dir: &Path) -> Result<f64, SpeedError> {
 /// When the file is there and stays.
 pub fn forget(state_dir: &Path) -> Result<(), SpeedError> {
     let file = state_dir.join(CACHE_FILE);
-    for file in [beside(&file), file] {
-        if let Err(cause) = std::fs::remove_file(&file)
-            && cause.kind() != io::ErrorKind::NotFound
-        {
-            return Err(SpeedError::Keep { file, cause });
-        }
-    }
-    Ok(())
+    edgeloom_disk::remove(&file).map_err(|cause| SpeedError::Keep { file, cause })
 }
 
 /// A file whose checksum does not fit is no file: one flipped bit may make a core ten times as fast.
@@ -108,15 +101,8 @@ fn read(file: &Path) -> Option<Kept> {
     }
 }
 
-/// Written beside and renamed, so that a cut leaves the old file or none.
 fn keep(file: &Path, run: &Kept) -> io::Result<()> {
-    let beside = beside(file);
-    std::fs::write(&beside, seal(&serde_json::to_vec(run)?))?;
-    std::fs::rename(&beside, file)
-}
-
-fn beside(file: &Path) -> PathBuf {
-    file.with_extension("new")
+    edgeloom_disk::replace(file, &seal(&serde_json::to_vec(run)?))
 }
 
 /// The mean over the run: all iterations by all CPU time, since tasks live on the mean too.

@@ -93,8 +93,6 @@ pub async fn join(options: JoinOptions) -> Result<Joined, JoinError> {
     let node = node(&options, &place, &token)?;
     let state_dir = place.as_ref().map_or_else(Place::default_state_dir, |place| place.state_dir.clone());
     let lock = store::lock(&state_dir)?;
-    let locked = state_dir.join("lock");
-    file::hand_over(&locked).map_err(|source| MembershipError::Write { path: locked, source })?;
     if let Some(before) = is_member(&state_dir, (&token.cluster, &node), (&host, port)).await? {
         return Ok(before);
     }

@@ -4,9 +4,7 @@
 use edgeloom_common::ids::{ClusterId, NodeId};
 use edgeloom_common::secret::Secret;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, chown};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Two authorities, one certificate and one key are a few kilobytes.
@@ -69,40 +67,14 @@ impl Membership {
 
 /// The whole file; none if there is none.
 pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, MembershipError> {
-    let mut bytes = Vec::new();
-    let read = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => Err(error),
-        Ok(file) => file.take(FILE_MAX).read_to_end(&mut bytes),
-    };
-    read.map_err(|source| MembershipError::Read { path: path.to_owned(), source })?;
-    Ok(Some(bytes))
-}
-
-/// What root makes in a directory of the daemon's user belongs to that user: root joins, the user runs.
-pub(super) fn hand_over(path: &Path) -> io::Result<()> {
-    let Some(directory) = path.parent() else { return Ok(()) };
-    let (own, directory) = (std::fs::metadata(path)?, std::fs::metadata(directory)?);
-    if own.uid() == 0 && directory.uid() != 0 {
-        chown(path, Some(directory.uid()), Some(directory.gid()))?;
-    }
-    Ok(())
+    edgeloom_disk::read(path, FILE_MAX)
+        .map_err(|source| MembershipError::Read { path: path.to_owned(), source })
 }
 
 /// Replaces a private file.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), MembershipError> {
-    let write = || {
-        let temporary = path.with_extension("new");
-        let mut file =
-            File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
-        hand_over(&temporary)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&temporary, path)?;
-        // The rename itself is durable only with its directory.
-        path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
-    };
-    write().map_err(|source| MembershipError::Write { path: path.to_owned(), source })
+    edgeloom_disk::replace(path, bytes)
+        .map_err(|source| MembershipError::Write { path: path.to_owned(), source })
 }
 
 #[cfg(test)]
@@ -122,18 +94,6 @@ mod tests {
             authorities: "A".to_owned(),
             good_s: 7,
         }
-    }
-
-    #[test]
-    fn what_root_writes_belongs_to_whom_the_directory_belongs() {
-        let directory = tempfile::tempdir().unwrap();
-        if chown(directory.path(), Some(4242), Some(4243)).is_err() {
-            // Only root gives files away, and only root has to.
-            return;
-        }
-        membership().save(directory.path()).unwrap();
-        let file = std::fs::metadata(Membership::path(directory.path())).unwrap();
-        assert_eq!((file.uid(), file.gid()), (4242, 4243));
     }
 
     #[test]

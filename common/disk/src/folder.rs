@@ -1,6 +1,7 @@
 //! A folder of a file system.
 
 use crate::disk::Disk;
+use crate::file::hand_over;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -30,7 +31,12 @@ impl Folder {
                 File::open(parent)?.sync_all()?;
             }
         }
-        Ok(Self { path: path.to_owned(), bytes_max: u64::MAX })
+        Ok(Self::at(path))
+    }
+
+    /// The folder, which has to be there when something is written.
+    pub(crate) fn at(path: &Path) -> Self {
+        Self { path: path.to_owned(), bytes_max: u64::MAX }
     }
 
     /// The same folder, of whose files no more than this is read.
@@ -57,7 +63,8 @@ impl Disk for Folder {
 
     fn create(&self, name: &str) -> io::Result<()> {
         let path = self.path.join(name);
-        OpenOptions::new().write(true).create(true).truncate(true).mode(MODE).open(path).map(drop)
+        OpenOptions::new().write(true).create(true).truncate(true).mode(MODE).open(&path)?;
+        hand_over(&path)
     }
 
     fn write_at(&self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()> {

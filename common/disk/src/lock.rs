@@ -1,5 +1,6 @@
 //! One daemon a state directory: two would undo each other's work.
 
+use crate::file::hand_over;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -52,14 +53,16 @@ impl Lock {
     pub fn take(directory: &Path, daemon: &'static str) -> Result<Self, LockError> {
         let io = |source| LockError::Io { directory: directory.to_owned(), source };
         std::fs::create_dir_all(directory).map_err(io)?;
+        let path = directory.join("lock");
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
             .create(true)
             // What is in it names the one who holds it.
             .truncate(false)
-            .open(directory.join("lock"))
+            .open(&path)
             .map_err(io)?;
+        hand_over(&path).map_err(io)?;
         let begun = Instant::now();
         loop {
             match file.try_lock() {

@@ -1,6 +1,6 @@
 //! A text with its checksum in a last line: people and tools read it, and no flipped bit goes unseen.
 //!
-//! `TEXT\ncrc32 XXXXXXXX\n`, where the checksum covers the text. A text without that line is one of a version
+//! `TEXT\ncrc32 0a1b2c3d\n`, where the checksum covers the text. A text without that line is one of a version
 //! that wrote none.
 
 const MARK: &[u8] = b"\ncrc32 ";

@@ -1,15 +1,15 @@
 //! Files of state: private, replaced as a whole, synced, and checked when they are read.
 //!
-//! The first line is the SHA-256 of the rest: a flipped bit must not turn a revoked serial number into
-//! another one that nobody revoked.
+//! Each carries its checksum: a flipped bit must not turn a revoked serial number into another one that nobody
+//! revoked.
 
-use ring::digest::{SHA256, digest};
+use edgeloom_disk::{Unsealed, hand_over, seal, unseal};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Write as _;
-use std::fs::{DirBuilder, File};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, chown};
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// Far above the state of a thousand nodes.
@@ -47,58 +47,27 @@ pub(crate) fn private_directory(path: &Path) -> Result<(), DiskError> {
 
 /// The value of a file; none if there is none.
 pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, DiskError> {
-    let mut bytes = Vec::new();
-    let read = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => Err(error),
-        Ok(file) => file.take(FILE_MAX).read_to_end(&mut bytes),
+    let read = edgeloom_disk::read(path, FILE_MAX);
+    let Some(bytes) = read.map_err(|source| DiskError::Read { path: path.to_owned(), source })? else {
+        return Ok(None);
     };
-    read.map_err(|source| DiskError::Read { path: path.to_owned(), source })?;
-    let body = body(&bytes).ok_or_else(|| DiskError::Damaged { path: path.to_owned() })?;
+    let Unsealed::Sound(body) = unseal(&bytes) else {
+        return Err(DiskError::Damaged { path: path.to_owned() });
+    };
     let format = |source| DiskError::Format { path: path.to_owned(), source };
     serde_json::from_slice(body).map(Some).map_err(format)
-}
-
-fn body(bytes: &[u8]) -> Option<&[u8]> {
-    let line = bytes.iter().position(|byte| *byte == b'\n')?;
-    let body = &bytes[line + 1..];
-    (hex(digest(&SHA256, body).as_ref()).as_bytes() == &bytes[..line]).then_some(body)
 }
 
 /// Replaces a file with the value and its checksum.
 pub(crate) fn save<T: Serialize>(path: &Path, value: &T) -> Result<(), DiskError> {
     let body = serde_json::to_vec_pretty(value)
         .map_err(|error| DiskError::Write { path: path.to_owned(), source: error.into() })?;
-    let mut bytes = hex(digest(&SHA256, &body).as_ref()).into_bytes();
-    bytes.push(b'\n');
-    bytes.extend_from_slice(&body);
-    replace(path, &bytes)
+    replace(path, &seal(&body))
 }
 
 /// Replaces a file: after a power cut it is the old one or the new one, whole, and private always.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
-    let write = || {
-        let mut temporary = path.as_os_str().to_owned();
-        temporary.push(".new");
-        let mut file =
-            File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&temporary, path)?;
-        // The rename itself is durable only with its directory.
-        path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
-    };
-    write().map_err(|source| DiskError::Write { path: path.to_owned(), source })
-}
-
-/// What root makes in a directory of the daemon's user belongs to that user.
-pub(crate) fn hand_over(path: &Path) -> io::Result<()> {
-    let Some(directory) = path.parent() else { return Ok(()) };
-    let (own, directory) = (std::fs::metadata(path)?, std::fs::metadata(directory)?);
-    if own.uid() == 0 && directory.uid() != 0 {
-        chown(path, Some(directory.uid()), Some(directory.gid()))?;
-    }
-    Ok(())
+    edgeloom_disk::replace(path, bytes).map_err(|source| DiskError::Write { path: path.to_owned(), source })
 }
 
 /// Lower-case hexadecimal.

@@ -13,14 +13,16 @@ use edgeloom_common::ids::ClusterId;
 use edgeloom_common::join::{Context, Scope, TokenCreated, TokenPurpose, TokenRequest, TokenView};
 use edgeloom_common::secret::Secret;
 use edgeloom_common::token::{ApiToken, JoinToken, TokenId, secret_text};
+use edgeloom_disk::{Lock, LockError};
 use rustls::ServerConfig;
 use serde::{Deserialize, Serialize};
-use std::fs::{File, TryLockError};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 
+/// Who holds the directory.
+const DAEMON: &str = "edgeloom-controller";
 /// Files below the directory.
 const AUTHORITY: &str = "authority";
 const REGISTRY: &str = "registry";
@@ -50,8 +52,8 @@ pub enum OpenError {
     )]
     Cluster { directory: PathBuf, found: ClusterId, wanted: ClusterId },
     /// Two would undo one another's changes.
-    #[error("{} is in use: is a controller running? Ask it with `edgeloom`, or stop it first", directory.display())]
-    InUse { directory: PathBuf },
+    #[error(transparent)]
+    Lock(#[from] LockError),
     /// The first token.
     #[error(transparent)]
     Issue(#[from] IssueError),
@@ -83,7 +85,7 @@ struct Shared {
     https: watch::Sender<Arc<ServerConfig>>,
     revoked: watch::Sender<Revoked>,
     /// Held for as long as the handle lives.
-    _lock: File,
+    _lock: Lock,
 }
 
 /// A handle; clones share the state.
@@ -104,7 +106,7 @@ impl Identity {
     /// [`context`](Self::context) tells.
     pub fn open(settings: Settings) -> Result<Self, OpenError> {
         disk::private_directory(&settings.directory)?;
-        let lock = lock(&settings.directory)?;
+        let lock = Lock::take(&settings.directory, DAEMON)?;
         let (authorities, registry) = load(&settings)?;
         let served_s = now_s();
         let configs = tls::configs(&authorities, &settings.names, served_s)?;
@@ -268,18 +270,6 @@ impl Identity {
 
 fn bundle(authorities: &[Authority]) -> String {
     authorities.iter().map(Authority::pem).collect()
-}
-
-fn lock(directory: &Path) -> Result<File, OpenError> {
-    let path = directory.join("lock");
-    let write = |source| DiskError::Write { path: path.clone(), source };
-    let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(write)?;
-    disk::hand_over(&path).map_err(write)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(OpenError::InUse { directory: directory.to_owned() }),
-        Err(TryLockError::Error(source)) => Err(write(source).into()),
-    }
 }
 
 /// Both files, or the first ones. The registry is written first, so neither is ever without the other but

@@ -46,7 +46,7 @@ fn everything_survives_a_restart_and_is_private() {
     let directory = tempfile::tempdir().unwrap();
     let settings = settings(directory.path());
     let identity = Identity::open(settings.clone()).unwrap();
-    assert!(matches!(Identity::open(settings.clone()), Err(OpenError::InUse { .. })));
+    assert!(matches!(Identity::open(settings.clone()), Err(OpenError::Lock(_))));
     let read = token(&identity, TokenPurpose::Api { scope: Scope::Read });
     let (peer, _) = join(&identity, "n1");
     assert_eq!(peer.node.as_str(), "n1");

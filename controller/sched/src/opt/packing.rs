@@ -3,7 +3,7 @@
 //!
 //! A primal simplex with bounded variables on a dense dictionary (Chvatal, "Linear Programming", 1983,
 //! chapter 8): the lower bounds are feasible, so no first phase is needed. Only pools that could be full
-//! take part. The answer carries the dual price of each pool: what one more unit of it is worth.
+//! take part.
 
 /// Smaller than this part of a pool or of a variable's unit counts as nothing.
 const TINY: f64 = 1e-9;
@@ -19,14 +19,6 @@ pub(crate) struct Column {
     pub(crate) weight: f64,
     pub(crate) least: f64,
     pub(crate) most: f64,
-}
-
-/// The best point.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Packed {
-    pub(crate) x: Vec<f64>,
-    /// Per pool; 0 where it is not full.
-    pub(crate) price: Vec<f64>,
 }
 
 /// What stands in a row or column of the dictionary.
@@ -51,8 +43,8 @@ struct Dictionary {
     flipped: Vec<bool>,
 }
 
-/// Solves; the lower bounds have to fit, and are the answer where they do not.
-pub(crate) fn pack(columns: &[Column], capacity: &[f64]) -> Packed {
+/// The best point: a value per column. The lower bounds have to fit, and are the answer where they do not.
+pub(crate) fn pack(columns: &[Column], capacity: &[f64]) -> Vec<f64> {
     let left = left(columns, capacity);
     let unit: Vec<f64> = columns.iter().map(|column| most(column, &left)).collect();
     let mut wanted = vec![0.0; capacity.len()];
@@ -88,7 +80,7 @@ pub(crate) fn pack(columns: &[Column], capacity: &[f64]) -> Packed {
     let above = dictionary.above();
     let x =
         columns.iter().zip(unit.iter().zip(above)).map(|(column, (unit, above))| column.least + unit * above);
-    Packed { x: within(x.collect(), columns, capacity), price: dictionary.prices(&left) }
+    within(x.collect(), columns, capacity)
 }
 
 /// What lower bounds leave of the pools.
@@ -256,17 +248,6 @@ impl Dictionary {
         }
         above
     }
-
-    /// Per pool; rows count in parts of what is left of them.
-    fn prices(&self, left: &[f64]) -> Vec<f64> {
-        let mut price = vec![0.0; left.len()];
-        for (name, gain) in self.columns.iter().zip(&self.gain) {
-            if let Name::Slack(pool) = name {
-                price[*pool] = (-gain).max(0.0) / left[*pool].max(f64::MIN_POSITIVE);
-            }
-        }
-        price
-    }
 }
 
 #[cfg(test)]
@@ -285,16 +266,14 @@ mod tests {
         // One pool of 10: x takes 1, y takes 4 a unit; y keeps its floor of 1, x gets the other 6.
         let columns = [column(&[(0, 1.0)], 1.0, 0.0, 100.0), column(&[(0, 4.0)], 1.0, 1.0, 100.0)];
         let packed = pack(&columns, &[10.0]);
-        assert!((packed.x[0] - 6.0).abs() < 1e-9 && (packed.x[1] - 1.0).abs() < 1e-9, "{packed:?}");
-        assert!((packed.price[0] - 1.0).abs() < 1e-9);
+        assert!((packed[0] - 6.0).abs() < 1e-9 && (packed[1] - 1.0).abs() < 1e-9, "{packed:?}");
     }
 
     #[test]
     fn upper_bounds_hold_and_pass_the_rest_on() {
         let columns = [column(&[(0, 1.0)], 1.0, 0.0, 2.0), column(&[(0, 1.0), (1, 1.0)], 1.0, 0.0, 9.0)];
         let packed = pack(&columns, &[8.0, 5.0]);
-        assert!((packed.x[0] - 2.0).abs() < 1e-9 && (packed.x[1] - 5.0).abs() < 1e-9, "{packed:?}");
-        assert_eq!(packed.price[0], 0.0);
+        assert!((packed[0] - 2.0).abs() < 1e-9 && (packed[1] - 5.0).abs() < 1e-9, "{packed:?}");
     }
 
     /// Columns over five pools, of sizes that differ by six orders of magnitude.
@@ -325,7 +304,7 @@ mod tests {
             let mut used = vec![0.0; capacity.len()];
             let mut rows: Vec<Vec<(microlp::Variable, f64)>> = vec![Vec::new(); capacity.len()];
             let mut sum = 0.0;
-            for (column, x) in columns.iter().zip(&packed.x) {
+            for (column, x) in columns.iter().zip(&packed) {
                 prop_assert!(*x >= column.least && *x <= column.most, "{} of {:?}", x, column);
                 // The oracle has no scaling of its own: its variables count in parts of what pools allow.
                 let alone = column.uses.iter().map(|(pool, amount)| capacity[*pool] / amount);

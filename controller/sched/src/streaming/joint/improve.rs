@@ -46,12 +46,11 @@ impl Improve<'_, '_> {
     fn round(&mut self) -> bool {
         let mut order: Vec<usize> = (0..self.room.members.len()).collect();
         order.sort_by(|x, y| self.items[*x].total_cmp(&self.items[*y]).then(x.cmp(y)));
-        let (mut any, mut evictions, mut claims) = (false, 0, 0);
-        for job in order {
+        let (mut any, mut evictions) = (false, 0);
+        for (claims, job) in order.into_iter().enumerate() {
             self.reroute(job);
             let newcomer = self.room.members[job].held.is_none();
             let free = (claims < CLAIMS || newcomer) && self.claim(job);
-            claims += 1;
             if !free {
                 self.reseat(job);
             }

@@ -116,7 +116,7 @@ impl<'a> Room<'a> {
             most: (consumer.limit - fair).max(0.0),
         });
         let columns: Vec<Column> = below.chain(above).collect();
-        let packed = pack(&columns, &capacity).x;
+        let packed = pack(&columns, &capacity);
         let (below, above) = packed.split_at(consumers.len());
         below.iter().zip(above).map(|(below, above)| below + above).collect()
     }

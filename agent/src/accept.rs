@@ -32,6 +32,10 @@ pub(crate) enum Verdict {
 pub enum Refusal {
     #[error("desired state of schema {found} refused, this agent reads schema {SCHEMA}; update the agent")]
     Schema { found: u32 },
+    #[error(
+        "desired state refused, it does not read: {reason}; if the controller is newer, update the agent"
+    )]
+    Syntax { reason: String },
     #[error("desired state of cluster {found} refused, this node belongs to {own}")]
     Cluster { found: ClusterId, own: ClusterId },
     #[error("desired state of node {found} refused, this node is {own}")]

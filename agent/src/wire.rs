@@ -4,6 +4,7 @@
 //! or payloads, and tests hold the other ends. Both channels are bounded: a full `Up` channel makes
 //! its sender wait or drop, as said beside each sender.
 
+use crate::accept::Refusal;
 use edgeloom_common::desired::DesiredState;
 use edgeloom_common::measure::MeasureCommand;
 use edgeloom_common::report::{Inventory, Links, LogsCommand, Observed, Reply, Report};
@@ -27,6 +28,8 @@ pub enum Down {
     Disconnected(tokio::time::Instant),
     /// A document that parsed; cluster, node and version are the worker's to check.
     Desired(Box<DesiredState>),
+    /// A document that did not read, and why.
+    Unread(Refusal),
     /// A request for logs and its id.
     Logs(u64, LogsCommand),
     /// A request to measure a program, and its id.

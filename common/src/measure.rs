@@ -64,6 +64,9 @@ pub enum MeasureReply {
         #[serde(default)]
         log: Vec<String>,
     },
+    /// A word of a later version, on the way to one of the last two.
+    #[serde(other)]
+    Unknown,
 }
 
 /// What one run took, by item.

@@ -120,11 +120,12 @@ pub struct Capabilities {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ImageStore {
-    /// Layers are found by chain of what is below them (overlay2 and the like).
-    #[default]
-    Graphdriver,
     /// Layers are found by their own digest.
     Containerd,
+    /// Layers are found by chain of what is below them (overlay2 and the like); also a word of a later version.
+    #[default]
+    #[serde(other)]
+    Graphdriver,
 }
 
 /// Layers held, as far as they decide what a pull fetches.
@@ -220,6 +221,9 @@ pub enum ContainerPhase {
     Running,
     Exited,
     Failed,
+    /// A word of a later version.
+    #[serde(other)]
+    Unknown,
 }
 
 /// An image on its way.

@@ -1,12 +1,14 @@
 //! What came in and waits for the agent. The agent may be busy for minutes; the connection may not
 //! wait for it, so the newest document stands in for all before it.
 
+use crate::accept::Refusal;
 use crate::wire::Down;
-use edgeloom_common::desired::DesiredState;
+use edgeloom_common::desired::{DesiredState, SCHEMA};
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::measure;
 use edgeloom_common::report::Status;
 use edgeloom_common::topics::{DOCUMENT_MAX, controller_status, desired, parse_command};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -24,6 +26,8 @@ struct Waiting {
     /// The newest of connections made and lost.
     presence: Option<Down>,
     documents: VecDeque<Box<DesiredState>>,
+    /// Why the last document is none, until one reads.
+    unread: Option<Refusal>,
     commands: VecDeque<Down>,
 }
 
@@ -52,11 +56,16 @@ impl Inbox {
     /// Sorts in one message; what does not read is reported and forgotten.
     pub(super) fn take_in(&self, topic: &str, payload: &[u8]) {
         if topic == desired(&self.node) {
-            if let Some(document) = read::<Box<DesiredState>>(topic, payload, DOCUMENT_MAX) {
-                self.change(|waiting| waiting.add_document(document));
+            match read::<Box<DesiredState>>(topic, payload, DOCUMENT_MAX) {
+                Ok(document) => self.change(|waiting| waiting.add_document(document)),
+                // The one that is held stays in force; people have to hear of it.
+                Err(Unread::Syntax(reason)) => {
+                    self.change(|waiting| waiting.unread = Some(unread_document(payload, reason)));
+                }
+                Err(Unread::Empty | Unread::TooLong) => {}
             }
         } else if topic == controller_status() {
-            if let Some(status) = read::<Status>(topic, payload, COMMAND_MAX) {
+            if let Ok(status) = read::<Status>(topic, payload, COMMAND_MAX) {
                 tracing::info!(online = status.online, session = status.session, "controller's presence");
             }
         } else if let Some(command) = self.command(topic, payload) {
@@ -68,9 +77,9 @@ impl Inbox {
 
     fn command(&self, topic: &str, payload: &[u8]) -> Option<Down> {
         match parse_command(&self.node, topic)? {
-            ("logs", id) => read(topic, payload, COMMAND_MAX).map(|command| Down::Logs(id, command)),
+            ("logs", id) => read(topic, payload, COMMAND_MAX).ok().map(|command| Down::Logs(id, command)),
             ("measure", id) => {
-                read(topic, payload, measure::COMMAND_MAX).map(|command| Down::Measure(id, command))
+                read(topic, payload, measure::COMMAND_MAX).ok().map(|command| Down::Measure(id, command))
             }
             _ => None,
         }
@@ -96,6 +105,9 @@ impl Inbox {
         if let Some(document) = waiting.documents.pop_front() {
             return Some(Down::Desired(document));
         }
+        if let Some(refusal) = waiting.unread.take() {
+            return Some(Down::Unread(refusal));
+        }
         waiting.commands.pop_front()
     }
 
@@ -114,6 +126,7 @@ impl Waiting {
             self.documents.pop_front();
         }
         self.documents.push_back(document);
+        self.unread = None;
     }
 
     fn add_command(&mut self, command: Down) {
@@ -125,21 +138,39 @@ impl Waiting {
     }
 }
 
-/// Reads a payload of at most `bound` bytes. An empty one is how a retained message is deleted.
-fn read<T: DeserializeOwned>(topic: &str, payload: &[u8], bound: usize) -> Option<T> {
+/// Why a payload is no message.
+#[derive(Debug)]
+enum Unread {
+    /// How a retained message is deleted.
+    Empty,
+    TooLong,
+    Syntax(serde_json::Error),
+}
+
+/// Reads a payload of at most `bound` bytes, and logs why it does not read.
+fn read<T: DeserializeOwned>(topic: &str, payload: &[u8], bound: usize) -> Result<T, Unread> {
     if payload.is_empty() {
-        return None;
+        return Err(Unread::Empty);
     }
     if payload.len() > bound {
         tracing::warn!(topic, bytes = payload.len(), bound, "message ignored: too long");
-        return None;
+        return Err(Unread::TooLong);
     }
-    match serde_json::from_slice(payload) {
-        Ok(message) => Some(message),
-        Err(error) => {
-            tracing::warn!(topic, %error, "message ignored: does not read");
-            None
-        }
+    serde_json::from_slice(payload).map_err(|error| {
+        tracing::warn!(topic, %error, "message ignored: does not read");
+        Unread::Syntax(error)
+    })
+}
+
+/// A document of a later schema need not read at all, but for its number.
+fn unread_document(payload: &[u8], reason: serde_json::Error) -> Refusal {
+    #[derive(Deserialize)]
+    struct Header {
+        schema: u32,
+    }
+    match serde_json::from_slice::<Header>(payload) {
+        Ok(Header { schema }) if schema != SCHEMA => Refusal::Schema { found: schema },
+        _ => Refusal::Syntax { reason: reason.to_string() },
     }
 }
 
@@ -194,7 +225,9 @@ mod tests {
     #[test]
     fn what_does_not_read_is_forgotten() {
         let inbox = inbox();
-        for topic in ["edgeloom/v1/n1/desired", "edgeloom/v1/n1/cmd/logs/1", "edgeloom/v1/n1/cmd/logs/x"] {
+        for topic in
+            ["edgeloom/v1/controller/status", "edgeloom/v1/n1/cmd/logs/1", "edgeloom/v1/n1/cmd/logs/x"]
+        {
             for payload in [&b""[..], b"{", b"[]", b"\xff\xff", &[b'['; 2000]] {
                 inbox.take_in(topic, payload);
             }
@@ -203,6 +236,24 @@ mod tests {
         long.resize(DOCUMENT_MAX + 1, b' ');
         inbox.take_in("edgeloom/v1/n1/desired", &long);
         take_in(&Inbox::new("n2".parse().unwrap()), &document("home", 1));
+        assert!(inbox.next().is_none());
+    }
+
+    #[test]
+    fn a_document_that_does_not_read_is_told_until_one_does() {
+        let inbox = inbox();
+        let of_later_schema = br#"{"schema":7,"everything":"else"}"#;
+        for payload in [&b""[..], b"{", of_later_schema] {
+            inbox.take_in("edgeloom/v1/n1/desired", payload);
+        }
+        let told = inbox.next();
+        assert!(matches!(told, Some(Down::Unread(Refusal::Schema { found: 7 }))), "{told:?}");
+        inbox.take_in("edgeloom/v1/n1/desired", br#"{"schema":1,"cluster":[]}"#);
+        let told = inbox.next();
+        assert!(matches!(told, Some(Down::Unread(Refusal::Syntax { .. }))), "{told:?}");
+        inbox.take_in("edgeloom/v1/n1/desired", b"{");
+        take_in(&inbox, &document("home", 1));
+        assert_eq!(generations(&inbox), [1]);
         assert!(inbox.next().is_none());
     }
 

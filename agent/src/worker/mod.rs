@@ -49,6 +49,8 @@ const PROGRESS_PERIOD: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) enum Command {
     Desired(Box<DesiredState>),
+    /// A document came that is none.
+    Refused(Refusal),
     /// The controller may have lost what was said: say it again.
     Connected,
     /// The session ended; it was heard of last at this time.
@@ -161,6 +163,7 @@ impl<E: ContainerEngine> Worker<E> {
     fn follow(&mut self, command: Command) {
         match command {
             Command::Desired(document) => self.judge(*document),
+            Command::Refused(refusal) => self.refuse(&refusal),
             Command::Connected => self.sent = None,
             Command::Disconnected(heard) => self.state.contact.lost(heard),
             Command::EngineChanged => self.state.containers_changed(),
@@ -183,12 +186,14 @@ impl<E: ContainerEngine> Worker<E> {
                 self.state.contact.confirmed();
                 self.sent = None;
             }
-            Err(refusal) => {
-                tracing::warn!(%refusal, "desired state refused");
-                self.state.refused(refusal.to_string());
-                self.sent = None;
-            }
+            Err(refusal) => self.refuse(&refusal),
         }
+    }
+
+    fn refuse(&mut self, refusal: &Refusal) {
+        tracing::warn!(%refusal, "desired state refused");
+        self.state.refused(refusal.to_string());
+        self.sent = None;
     }
 
     fn absorb(&mut self, done: Done) {

@@ -116,6 +116,7 @@ fn phase(phase: ContainerPhase) -> &'static str {
         ContainerPhase::Running => "running",
         ContainerPhase::Exited => "exited",
         ContainerPhase::Failed => "failed",
+        ContainerPhase::Unknown => "unknown",
     }
 }
 

@@ -234,6 +234,7 @@ async fn result(api: &Api, turn: &Turn, reader: &Reader) -> Result<Measured, Fai
             }
             MeasureReply::Pulling { .. } => "pulls the image".to_owned(),
             MeasureReply::Running { seconds } => format!("runs for {seconds} s"),
+            MeasureReply::Unknown => continue,
         };
         let (task, class, node) = (turn.task.clone(), turn.class.clone(), node.clone());
         reader.say(&MeasureLine::Progress { task, class, node, text }).await;

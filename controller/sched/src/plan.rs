@@ -69,7 +69,8 @@ pub struct Unplaced {
     pub task: TaskName,
     /// Per node, why not.
     pub reasons: Vec<Reason>,
-    /// No node could take it even with nothing else running: waiting will not help.
+    /// No node could take it even with nothing else running, every node ready and every way open: waiting will
+    /// not help.
     pub never: bool,
 }
 

@@ -4,15 +4,18 @@
 //! ties. A job that names a profile gets that one.
 
 use edgeloom_common::ids::JobName;
-use edgeloom_common::units::Bytes;
+use edgeloom_common::units::{BitRate, Bytes};
 
 use crate::explain::unplaced;
 use crate::job_graph::JobGraph;
 use crate::ledger::{Held, HeldJobs, Ledger};
 use crate::plan::{Decision, JobPlan};
-use crate::snapshot::{Change, Node, Snapshot, Waiting};
+use crate::snapshot::{Change, Duplex, Link, Node, Snapshot, Waiting};
 use crate::streaming::{Case, Outcome, Strategy, Stuck, decide_one, rebalance};
 use crate::world::World;
+
+/// Any rate will do where only the way is asked for.
+const ANY_RATE: BitRate = BitRate(1_000_000_000);
 
 const PROFILES: [Profile; 7] = [
     Profile(Strategy::Edgeloom),
@@ -122,17 +125,31 @@ fn replace(plans: &mut Vec<JobPlan>, plan: JobPlan) {
     }
 }
 
-/// Whether the job finds no place even with every node ready and nothing else running.
+/// Whether the job finds no place even with every node ready and reached, and nothing else running.
 fn never_fits(snapshot: &Snapshot, profile: Profile, entry: &Waiting) -> bool {
     let mut nodes = snapshot.nodes.clone();
     nodes.iter_mut().for_each(|node| node.ready = true);
-    let empty = Snapshot { nodes, running: Vec::new(), waiting: Vec::new(), ..snapshot.clone() };
+    let links = [snapshot.links.clone(), star(&nodes)].concat();
+    let empty = Snapshot { nodes, links, running: Vec::new(), waiting: Vec::new(), ..snapshot.clone() };
     let world = World::of(&empty);
     let none = HeldJobs::new();
     let ledger = Ledger::of(&world, none.values());
     let graph = JobGraph::of(&world, &entry.job, &entry.profiles);
     let case = Case { world: &world, graph: &graph, ledger: &ledger };
     decide_waiting(&case, profile, &none, entry).is_err()
+}
+
+/// A link from the first node to each other one: what is down, or not measured yet, may come.
+fn star(nodes: &[Node]) -> Vec<Link> {
+    let Some((hub, others)) = nodes.split_first() else { return Vec::new() };
+    let link = |other: &Node| Link {
+        a: hub.id.clone(),
+        b: other.id.clone(),
+        a_to_b: ANY_RATE,
+        b_to_a: ANY_RATE,
+        duplex: Duplex::Full,
+    };
+    others.iter().map(link).collect()
 }
 
 #[cfg(test)]

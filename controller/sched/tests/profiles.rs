@@ -113,6 +113,16 @@ fn a_job_that_fits_nowhere_says_why_and_that_waiting_is_vain() {
 }
 
 #[test]
+fn a_job_whose_ways_are_down_or_not_measured_yet_waits_for_them() {
+    for name in edgeloom_sched::profile_names() {
+        let mut world = pair(vec![remote("far")]);
+        world.links.clear();
+        let left = sound(name, &world).unplaced.remove(0);
+        assert!(!left.never && left.reasons.iter().any(|reason| reason.text.contains("no path")), "{left:?}");
+    }
+}
+
+#[test]
 fn ten_modules_spread_and_the_search_is_never_behind_algorithm_1() {
     for size in [4, 12] {
         let (nodes, links) = ring(size);

@@ -11,6 +11,7 @@ mod file;
 mod https;
 mod live;
 mod renew;
+mod server;
 
 pub use command::{JoinError, JoinOptions, Joined, join};
 pub use file::{Membership, MembershipError};

@@ -3,7 +3,8 @@
 use super::clock::{Known, RELEASED_S};
 use super::file::{self, Membership, MembershipError};
 use super::https::{Api, AskError};
-use super::live::{Live, controller_name, provider, verifier};
+use super::live::Live;
+use super::server::{Controller, Shown, Trust, provider, verifier};
 use crate::config::{ConfigError, Place};
 use crate::store::{self, LockError};
 use edgeloom_common::ids::{ClusterId, NameError, NodeId};
@@ -12,10 +13,9 @@ use edgeloom_common::secret::Secret;
 use edgeloom_common::token::{Fingerprint, JoinToken, TokenError};
 use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256};
 use ring::digest::{SHA256, digest};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::verify_tls13_signature;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use rustls::client::danger::ServerCertVerified;
+use rustls::pki_types::CertificateDer;
+use rustls::{CertificateError, ClientConfig, Error};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -229,7 +229,7 @@ fn pinned(authority: Fingerprint) -> Arc<ClientConfig> {
         .with_protocol_versions(&[&rustls::version::TLS13])
         .expect("ring speaks TLS 1.3")
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Pinned { authority }))
+        .with_custom_certificate_verifier(Arc::new(Controller(Pinned { authority })))
         .with_no_client_auth();
     Arc::new(config)
 }
@@ -240,45 +240,14 @@ struct Pinned {
     authority: Fingerprint,
 }
 
-impl ServerCertVerifier for Pinned {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        ocsp: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
+impl Trust for Pinned {
+    fn judge(&self, shown: &Shown<'_>) -> Result<ServerCertVerified, Error> {
         let is_ours = |found: &&CertificateDer<'_>| digest(&SHA256, found).as_ref() == self.authority.0;
-        let authority = intermediates.iter().find(is_ours);
+        let authority = shown.intermediates.iter().find(is_ours);
         let authority = authority.ok_or(UNKNOWN_ISSUER)?.clone().into_owned();
         let verifier = verifier([authority]).ok_or(UNKNOWN_ISSUER)?;
         // Without a time that was ever told, a clock that is ahead cannot be known to be.
-        let known = Known { good_s: RELEASED_S, ahead_max_s: u64::MAX };
-        let name = controller_name();
-        known.verify(now, |at| verifier.verify_server_cert(end_entity, intermediates, &name, ocsp, at))
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _certificate: &CertificateDer<'_>,
-        _signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(Error::General("TLS 1.2 is not spoken here".to_owned()))
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &provider().signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        provider().signature_verification_algorithms.supported_schemes()
+        shown.judge(&verifier, &Known { good_s: RELEASED_S, ahead_max_s: u64::MAX })
     }
 }
 

@@ -1,6 +1,6 @@
 //! One question to the controller's API over TLS.
 
-use super::live::controller_name;
+use super::server::controller_name;
 use edgeloom_common::view::Problem;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;

@@ -6,14 +6,13 @@ mod tests;
 
 use super::clock::{AHEAD_MAX_S, Known, RELEASED_S};
 use super::file::{Membership, MembershipError};
-use edgeloom_common::join::CONTROLLER_NAME;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use super::server::{Controller, Shown, Trust, provider, verifier};
+use rustls::client::danger::ServerCertVerified;
 use rustls::client::{ResolvesClientCert, Resumption, WebPkiServerVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
-use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::{ClientConfig, Error, SignatureScheme};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -29,26 +28,6 @@ struct Present {
 pub struct Live {
     state_dir: PathBuf,
     present: RwLock<Present>,
-}
-
-pub(super) fn provider() -> Arc<CryptoProvider> {
-    Arc::new(ring::default_provider())
-}
-
-/// A verifier that trusts these authorities alone.
-pub(super) fn verifier(
-    authorities: impl IntoIterator<Item = CertificateDer<'static>>,
-) -> Option<Arc<WebPkiServerVerifier>> {
-    let mut roots = RootCertStore::empty();
-    for authority in authorities {
-        roots.add(authority).ok()?;
-    }
-    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider()).build().ok()
-}
-
-/// The name that every controller's certificate has: its address may change, and names nothing.
-pub(super) fn controller_name() -> ServerName<'static> {
-    ServerName::try_from(CONTROLLER_NAME).expect("it is a DNS name")
 }
 
 fn pem(text: &str) -> Option<Vec<CertificateDer<'static>>> {
@@ -104,7 +83,7 @@ impl Live {
             .with_protocol_versions(&[&rustls::version::TLS13])
             .expect("ring speaks TLS 1.3")
             .dangerous()
-            .with_custom_certificate_verifier(Arc::clone(self) as Arc<dyn ServerCertVerifier>)
+            .with_custom_certificate_verifier(Arc::new(Controller(Arc::clone(self))))
             .with_client_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesClientCert>);
         // A resumed session would show the certificate it began with.
         config.resumption = Resumption::disabled();
@@ -112,41 +91,11 @@ impl Live {
     }
 }
 
-impl ServerCertVerifier for Live {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        ocsp: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
+impl Trust for Arc<Live> {
+    fn judge(&self, shown: &Shown<'_>) -> Result<ServerCertVerified, Error> {
         let Present { membership, verifier, .. } = self.present();
         let known = Known { good_s: membership.good_s.max(RELEASED_S), ahead_max_s: AHEAD_MAX_S };
-        let name = controller_name();
-        known.verify(now, |at| verifier.verify_server_cert(end_entity, intermediates, &name, ocsp, at))
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _certificate: &CertificateDer<'_>,
-        _signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(Error::General("TLS 1.2 is not spoken here".to_owned()))
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &provider().signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        provider().signature_verification_algorithms.supported_schemes()
+        shown.judge(&verifier, &known)
     }
 }
 

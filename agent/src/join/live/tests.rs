@@ -1,10 +1,13 @@
 //! Real certificates, judged at times of the test's own.
 
 use super::*;
+use edgeloom_common::join::CONTROLLER_NAME;
 use edgeloom_common::secret::Secret;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
 };
+use rustls::client::danger::ServerCertVerifier;
+use rustls::pki_types::{ServerName, UnixTime};
 use std::time::Duration;
 use time::OffsetDateTime;
 
@@ -52,7 +55,7 @@ impl Authority {
     }
 
     /// A node that trusts this authority.
-    fn member(&self) -> Live {
+    fn member(&self) -> Controller<Arc<Live>> {
         let leaf = Leaf { name: "n1", usage: ExtendedKeyUsagePurpose::ClientAuth, ..CONTROLLER };
         let (certificate, key) = self.sign(&leaf);
         let membership = Membership {
@@ -67,11 +70,11 @@ impl Authority {
             good_s: GOOD_S,
         };
         let present = RwLock::new(Present::new(membership).unwrap());
-        Live { state_dir: PathBuf::from("/does/not/exist"), present }
+        Controller(Arc::new(Live { state_dir: PathBuf::from("/does/not/exist"), present }))
     }
 }
 
-impl Live {
+impl Controller<Arc<Live>> {
     fn trusts(&self, server: &rcgen::Certificate, at_s: u64) -> bool {
         let now = UnixTime::since_unix_epoch(Duration::from_secs(at_s));
         let name = ServerName::try_from("10.0.0.7").unwrap();

@@ -1,0 +1,265 @@
+//! Downloads under way: one a blob, however many read it.
+//!
+//! A download writes to the store and tells how far it is; readers follow in the same file. It stops when the
+//! last reader has gone, and what came so far stays.
+
+use crate::CHUNK_BYTES;
+use crate::digest::Digest;
+use crate::http::HttpError;
+use crate::reader::{Progress, Reader};
+use crate::store::{Partial, Store};
+use crate::ticket::Admitted;
+use http_body_util::BodyExt;
+use hyper::StatusCode;
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_LENGTH, CONTENT_RANGE};
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// A registry that sends nothing for so long is asked again.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+/// Attempts in a row that bring not one byte.
+const ATTEMPTS_MAX: u32 = 4;
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Why a blob does not come.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FetchError {
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    #[error("blob {digest}: {source}")]
+    Disk { digest: Digest, source: io::Error },
+    #[error("blob {digest} has {bytes} bytes, more than all blobs may have here")]
+    TooLarge { digest: Digest, bytes: u64 },
+    #[error("blob {digest} broke off after {bytes} bytes: {source}")]
+    Broken { digest: Digest, bytes: u64, source: hyper::Error },
+    #[error("blob {digest}: nothing came for {} s", SILENCE_MAX.as_secs())]
+    Silent { digest: Digest },
+    #[error("blob {digest} has another digest: {found}")]
+    Mismatch { digest: Digest, found: Digest },
+}
+
+#[derive(Debug)]
+struct Entry {
+    progress: watch::Receiver<Progress>,
+    readers: Weak<()>,
+}
+
+/// All downloads.
+#[derive(Debug, Clone)]
+pub(crate) struct Flights {
+    store: Store,
+    running: Arc<Mutex<HashMap<Digest, Entry>>>,
+}
+
+impl Flights {
+    pub(crate) fn new(store: Store) -> Self {
+        Self { store, running: Arc::default() }
+    }
+
+    /// The blob, from here or from the registry; its length is known when this returns.
+    pub(crate) async fn reader(&self, digest: Digest, pull: &Arc<Admitted>) -> Result<Reader, String> {
+        if let Some((file, bytes)) = self.store.whole(&digest) {
+            pull.count_kept(bytes);
+            return Ok(Reader::of_whole(file, bytes));
+        }
+        let (mut progress, reads) = self.join(digest, pull);
+        let begun = progress.wait_for(|progress| progress.total.is_some() || progress.end.is_some()).await;
+        let begun = begun.map_err(|_| format!("the download of {digest} has ended"))?.clone();
+        if let Some(Err(error)) = begun.end {
+            return Err(error);
+        }
+        let file = self.store.open_partial(&digest).map_err(|error| error.to_string())?;
+        Ok(Reader::following(file, progress, reads))
+    }
+
+    fn join(&self, digest: Digest, pull: &Arc<Admitted>) -> (watch::Receiver<Progress>, Arc<()>) {
+        let mut running = self.lock();
+        if let Some(entry) = running.get_mut(&digest) {
+            // The last reader may just have gone, and the download not have seen it yet.
+            let reads = entry.readers.upgrade().unwrap_or_default();
+            entry.readers = Arc::downgrade(&reads);
+            return (entry.progress.clone(), reads);
+        }
+        let (sender, progress) = watch::channel(Progress::default());
+        let reads = Arc::new(());
+        running.insert(digest, Entry { progress: progress.clone(), readers: Arc::downgrade(&reads) });
+        let flight = Flight { flights: self.clone(), digest, pull: Arc::clone(pull), progress: sender };
+        tokio::spawn(flight.run());
+        (progress, reads)
+    }
+
+    /// Whether nobody reads any more; if so, the download is none from now on.
+    fn abandoned(&self, digest: &Digest) -> bool {
+        let mut running = self.lock();
+        let alone = running.get(digest).is_none_or(|entry| entry.readers.strong_count() == 0);
+        if alone {
+            running.remove(digest);
+        }
+        alone
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Digest, Entry>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One download.
+struct Flight {
+    flights: Flights,
+    digest: Digest,
+    pull: Arc<Admitted>,
+    progress: watch::Sender<Progress>,
+}
+
+impl Flight {
+    async fn run(self) {
+        let end = self.fetch().await;
+        if let Err(FetchError::TooLarge { digest, .. }) = &end {
+            self.flights.store.discard(digest);
+        }
+        if let Err(error) = &end {
+            tracing::warn!(digest = %self.digest, %error, "an image blob does not come");
+        }
+        // Whoever comes now finds the blob, or begins anew.
+        self.flights.lock().remove(&self.digest);
+        self.progress.send_modify(|progress| progress.end = Some(end.map_err(|error| error.to_string())));
+    }
+
+    /// To the end, or until nobody reads.
+    async fn fetch(&self) -> Result<(), FetchError> {
+        let (store, digest) = (self.flights.store.clone(), self.digest);
+        if let Some((_, bytes)) = store.whole(&digest) {
+            // The download before this one ended just now.
+            self.announce(bytes, Some(bytes));
+            return Ok(());
+        }
+        let resumed = tokio::task::spawn_blocking(move || store.resume(&digest)).await;
+        let mut partial = resumed.map_err(io::Error::other).flatten().map_err(|source| self.disk(source))?;
+        let mut attempts = 0;
+        while partial.hash.clone().end() != digest {
+            let before = partial.bytes;
+            match self.transfer(&mut partial).await {
+                Ok(Transfer::Complete) => break,
+                Ok(Transfer::Abandoned) => return Ok(()),
+                Err(error @ (FetchError::Disk { .. } | FetchError::TooLarge { .. })) => return Err(error),
+                Err(error) => {
+                    attempts = if partial.bytes > before { 1 } else { attempts + 1 };
+                    if attempts == ATTEMPTS_MAX {
+                        return Err(error);
+                    }
+                    tokio::time::sleep(PAUSE * attempts).await;
+                }
+            }
+        }
+        self.keep(partial).await
+    }
+
+    async fn keep(&self, partial: Partial) -> Result<(), FetchError> {
+        let (store, digest, found) = (self.flights.store.clone(), self.digest, partial.hash.end());
+        if found != digest {
+            store.discard(&digest);
+            return Err(FetchError::Mismatch { digest, found });
+        }
+        self.announce(partial.bytes, Some(partial.bytes));
+        let kept = tokio::task::spawn_blocking(move || store.keep(&digest, &partial.file)).await;
+        kept.map_err(io::Error::other).flatten().map_err(|source| self.disk(source))
+    }
+
+    /// One answer of the registry, from where we are.
+    async fn transfer(&self, partial: &mut Partial) -> Result<Transfer, FetchError> {
+        let answer = self.pull.upstream.blob(&self.digest, partial.bytes).await?;
+        let from = first_byte(&answer);
+        if from != partial.bytes {
+            self.rewind(partial, from)?;
+        }
+        let rest =
+            answer.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+        let total = rest.map(|rest| partial.bytes.saturating_add(rest));
+        if let Some(bytes) = total.filter(|bytes| !self.flights.store.has_room_for(*bytes)) {
+            return Err(FetchError::TooLarge { digest: self.digest, bytes });
+        }
+        self.announce(partial.bytes.saturating_sub(1), total);
+        let copy = partial.file.try_clone().map_err(|source| self.disk(source))?;
+        let mut file = tokio::fs::File::from_std(copy);
+        file.set_max_buf_size(CHUNK_BYTES);
+        self.take_in(answer.into_body(), partial, &mut file).await
+    }
+
+    async fn take_in(
+        &self,
+        mut body: Incoming,
+        partial: &mut Partial,
+        file: &mut tokio::fs::File,
+    ) -> Result<Transfer, FetchError> {
+        let digest = self.digest;
+        loop {
+            let next = timeout(SILENCE_MAX, body.frame()).await;
+            let Some(frame) = next.map_err(|_| FetchError::Silent { digest })? else {
+                return Ok(Transfer::Complete);
+            };
+            let frame =
+                frame.map_err(|source| FetchError::Broken { digest, bytes: partial.bytes, source })?;
+            let Some(bytes) = frame.data_ref().filter(|bytes| !bytes.is_empty()) else { continue };
+            let written = async {
+                file.write_all(bytes).await?;
+                file.flush().await
+            };
+            written.await.map_err(|source| self.disk(source))?;
+            partial.hash.update(bytes);
+            partial.bytes += bytes.len() as u64;
+            self.pull.count_registry(bytes.len() as u64);
+            if !self.flights.store.has_room_for(partial.bytes) {
+                return Err(FetchError::TooLarge { digest, bytes: partial.bytes });
+            }
+            self.flights.store.grown(&digest, partial.bytes);
+            // One byte is held back until all are verified, so that nobody ends up with a wrong blob.
+            self.progress.send_modify(|progress| progress.written = partial.bytes - 1);
+            if self.flights.abandoned(&digest) {
+                return Ok(Transfer::Abandoned);
+            }
+        }
+    }
+
+    /// A registry that knows no ranges begins at its first byte, and so do we.
+    fn rewind(&self, partial: &mut Partial, from: u64) -> Result<(), FetchError> {
+        if from != 0 {
+            let (host, wanted) =
+                ("the registry".to_owned(), format!("blob {} from byte {}", self.digest, partial.bytes));
+            return Err(HttpError::Content { host, wanted }.into());
+        }
+        partial.file.set_len(0).map_err(|source| self.disk(source))?;
+        (partial.hash, partial.bytes) = (crate::digest::Hash::new(), 0);
+        Ok(())
+    }
+
+    fn announce(&self, written: u64, total: Option<u64>) {
+        self.progress.send_modify(|progress| {
+            (progress.written, progress.total) = (written, total.or(progress.total));
+        });
+    }
+
+    fn disk(&self, source: io::Error) -> FetchError {
+        FetchError::Disk { digest: self.digest, source }
+    }
+}
+
+enum Transfer {
+    Complete,
+    Abandoned,
+}
+
+/// Where an answer begins: `Content-Range: bytes 7-…`, or the first byte of the whole.
+fn first_byte<T>(answer: &hyper::Response<T>) -> u64 {
+    if answer.status() != StatusCode::PARTIAL_CONTENT {
+        return 0;
+    }
+    let range = answer.headers().get(CONTENT_RANGE).and_then(|value| value.to_str().ok());
+    let first = range.and_then(|range| range.strip_prefix("bytes ")?.split('-').next()?.parse().ok());
+    first.unwrap_or(u64::MAX)
+}

@@ -1,0 +1,139 @@
+//! Pulls that the agent admitted: nobody else gets anything from the proxy.
+
+use crate::digest::Digest;
+use crate::upstream::Upstream;
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use edgeloom_common::secret::Secret;
+use edgeloom_common::units::Bytes;
+use ring::rand::{SecureRandom, SystemRandom};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The name that Docker logs in with; the token is the password.
+const USER: &str = "edgeloom";
+/// Repositories on the proxy are `pull/<id>`.
+pub(crate) const SPACE: &str = "pull";
+
+/// Where the bytes of a pull came from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub registry: Bytes,
+    /// Here already, from an earlier pull or another one at the same time.
+    pub kept: Bytes,
+}
+
+/// One admitted pull.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    pub(crate) upstream: Upstream,
+    authorization: String,
+    registry: AtomicU64,
+    kept: AtomicU64,
+}
+
+impl Admitted {
+    pub(crate) fn count_registry(&self, bytes: u64) {
+        self.registry.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_kept(&self, bytes: u64) {
+        self.kept.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+type Open = Arc<Mutex<HashMap<String, Arc<Admitted>>>>;
+
+/// All admitted pulls.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tickets(Open);
+
+/// A pull is admitted as long as this lives.
+#[derive(Debug)]
+pub struct Ticket {
+    id: String,
+    address: SocketAddr,
+    token: Secret,
+    admitted: Arc<Admitted>,
+    open: Open,
+}
+
+impl Ticket {
+    /// What Docker has to pull.
+    #[must_use]
+    pub fn reference(&self, digest: &Digest) -> String {
+        format!("{}@{digest}", self.repository())
+    }
+
+    /// The name under which Docker knows the image afterwards, until somebody gives it another one.
+    #[must_use]
+    pub fn repository(&self) -> String {
+        format!("{}/{SPACE}/{}", self.address, self.id)
+    }
+
+    /// User name and password for it.
+    #[must_use]
+    pub fn login(&self) -> (&'static str, &Secret) {
+        (USER, &self.token)
+    }
+
+    /// Where the bytes came from so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let read = |count: &AtomicU64| Bytes(count.load(Ordering::Relaxed));
+        Counts { registry: read(&self.admitted.registry), kept: read(&self.admitted.kept) }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        lock(&self.open).remove(&self.id);
+    }
+}
+
+impl Tickets {
+    pub(crate) fn admit(&self, upstream: Upstream, address: SocketAddr) -> Ticket {
+        let (id, token) = (random::<8>(), URL_SAFE_NO_PAD.encode(bytes::<32>()));
+        let authorization = format!("Basic {}", STANDARD.encode(format!("{USER}:{token}")));
+        let admitted = Arc::new(Admitted {
+            upstream,
+            authorization,
+            registry: AtomicU64::new(0),
+            kept: AtomicU64::new(0),
+        });
+        lock(&self.0).insert(id.clone(), Arc::clone(&admitted));
+        Ticket { id, address, token: Secret::from(token), admitted, open: Arc::clone(&self.0) }
+    }
+
+    /// The pull of this id, if that is its token.
+    pub(crate) fn of(&self, id: &str, authorization: &str) -> Option<Arc<Admitted>> {
+        let admitted = lock(&self.0).get(id).cloned()?;
+        same(&admitted.authorization, authorization).then_some(admitted)
+    }
+
+    /// Somebody who holds any token.
+    pub(crate) fn knows(&self, authorization: &str) -> bool {
+        lock(&self.0).values().any(|admitted| same(&admitted.authorization, authorization))
+    }
+}
+
+fn lock(open: &Open) -> MutexGuard<'_, HashMap<String, Arc<Admitted>>> {
+    open.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// By digest, so that time tells nothing of how much of a guess was right.
+fn same(one: &str, other: &str) -> bool {
+    Digest::of(one.as_bytes()) == Digest::of(other.as_bytes())
+}
+
+fn bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    SystemRandom::new().fill(&mut bytes).expect("the kernel has random numbers");
+    bytes
+}
+
+fn random<const N: usize>() -> String {
+    bytes::<N>().iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,240 @@
+//! Pulls through the proxy from a registry of the test's own, over real connections.
+
+mod registry;
+
+use base64::Engine as _;
+use edgeloom_blobs::{Counts, Credentials, Digest, Proxy, Store, Ticket, Upstream};
+use edgeloom_common::secret::Secret;
+use edgeloom_common::units::Bytes as Size;
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Bytes;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use registry::Registry;
+use rustls::{ClientConfig, RootCertStore};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+
+const BUDGET: Size = Size(1 << 20);
+
+struct Site {
+    registry: Registry,
+    folder: tempfile::TempDir,
+}
+
+fn tls() -> Arc<ClientConfig> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    Arc::new(config.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
+}
+
+impl Site {
+    async fn new() -> Self {
+        Self { registry: Registry::start().await, folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn upstream(&self, credentials: Option<Credentials>) -> Upstream {
+        Upstream::of(&format!("{}/r/i", self.registry.address), true, tls(), credentials)
+    }
+}
+
+/// One life of the agent.
+async fn proxy(folder: &Path, budget: Size) -> Proxy {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let proxy = Proxy::new(Store::open(folder, budget).unwrap(), listener.local_addr().unwrap());
+    tokio::spawn(proxy.clone().serve(listener));
+    proxy
+}
+
+fn login(ticket: &Ticket) -> String {
+    let (user, token) = ticket.login();
+    let pair = format!("{user}:{}", token.expose());
+    format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(pair))
+}
+
+/// What the proxy answers to a request with these header fields.
+async fn ask(address: &str, path: &str, fields: &[(&str, &str)]) -> Response<hyper::body::Incoming> {
+    let stream = TcpStream::connect(address).await.unwrap();
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let mut request = Request::get(path).header("host", address);
+    for (name, value) in fields {
+        request = request.header(*name, *value);
+    }
+    sender.send_request(request.body(Empty::<Bytes>::new()).unwrap()).await.unwrap()
+}
+
+/// As Docker asks for a blob of an admitted pull.
+async fn blob(ticket: &Ticket, digest: &Digest, range: Option<&str>) -> Response<hyper::body::Incoming> {
+    let repository = ticket.repository();
+    let (address, name) = repository.split_once('/').unwrap();
+    let login = login(ticket);
+    let mut fields = vec![("authorization", login.as_str())];
+    fields.extend(range.map(|range| ("range", range)));
+    ask(address, &format!("/v2/{name}/blobs/{digest}"), &fields).await
+}
+
+async fn bytes(answer: Response<hyper::body::Incoming>) -> Result<Bytes, hyper::Error> {
+    Ok(answer.into_body().collect().await?.to_bytes())
+}
+
+/// Bytes that no two places share.
+fn layer(length: u32) -> Vec<u8> {
+    (0..length).flat_map(|at| (at ^ 0x5eed).to_le_bytes()).take(length as usize).collect()
+}
+
+#[tokio::test]
+async fn a_blob_comes_once_whoever_asks_and_is_kept() {
+    let site = Site::new().await;
+    let data = layer(300_000);
+    let digest = site.registry.hold(&data);
+    let proxy = proxy(site.folder.path(), BUDGET).await;
+    let (one, two) = (proxy.admit(site.upstream(None)), proxy.admit(site.upstream(None)));
+    let (a, b) = tokio::join!(blob(&one, &digest, None), blob(&two, &digest, None));
+    let (a, b) = tokio::join!(bytes(a), bytes(b));
+    assert!(a.unwrap() == data && b.unwrap() == data);
+    assert_eq!(bytes(blob(&one, &digest, Some("bytes=299990-")).await).await.unwrap(), data[299_990..]);
+    assert_eq!(site.registry.sent(&digest), data.len());
+    let registry = one.counts().registry.0 + two.counts().registry.0;
+    assert_eq!(registry, data.len() as u64);
+}
+
+#[tokio::test]
+async fn a_download_that_breaks_off_goes_on_where_it_was() {
+    let site = Site::new().await;
+    let data = layer(200_000);
+    let digest = site.registry.hold(&data);
+    site.registry.state.lock().unwrap().cuts = vec![50_000, 0, 70_000];
+    let proxy = proxy(site.folder.path(), BUDGET).await;
+    let ticket = proxy.admit(site.upstream(None));
+    assert_eq!(bytes(blob(&ticket, &digest, None).await).await.unwrap(), data);
+    assert_eq!(site.registry.sent(&digest), data.len());
+}
+
+#[tokio::test]
+async fn an_agent_that_died_in_the_middle_is_followed_by_one_that_fetches_the_rest() {
+    let site = Site::new().await;
+    let data = layer(400_000);
+    let digest = site.registry.hold(&data);
+    {
+        let mut state = site.registry.state.lock().unwrap();
+        (state.cuts, state.pause) = (vec![150_000], Duration::from_millis(1));
+    }
+    let first = proxy(site.folder.path(), BUDGET).await;
+    let ticket = first.admit(site.upstream(None));
+    // Docker goes away with half of it, and so does the agent.
+    let mut body = blob(&ticket, &digest, None).await.into_body();
+    body.frame().await.unwrap().unwrap();
+    drop(body);
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    let kept = Store::open(site.folder.path(), BUDGET).unwrap().bytes().0;
+    assert!(0 < kept && kept < 400_000, "{kept}");
+    site.registry.state.lock().unwrap().pause = Duration::ZERO;
+    let second = proxy(site.folder.path(), BUDGET).await;
+    let ticket = second.admit(site.upstream(None));
+    assert_eq!(bytes(blob(&ticket, &digest, None).await).await.unwrap(), data);
+    assert_eq!(ticket.counts().registry, Size(400_000 - kept));
+}
+
+#[tokio::test]
+async fn a_registry_that_knows_no_ranges_is_read_from_its_first_byte() {
+    let site = Site::new().await;
+    let data = layer(100_000);
+    let digest = site.registry.hold(&data);
+    {
+        let mut state = site.registry.state.lock().unwrap();
+        (state.cuts, state.knows_ranges) = (vec![30_000], false);
+    }
+    let proxy = proxy(site.folder.path(), BUDGET).await;
+    let ticket = proxy.admit(site.upstream(None));
+    assert_eq!(bytes(blob(&ticket, &digest, None).await).await.unwrap(), data);
+    assert_eq!(site.registry.sent(&digest), 130_000);
+}
+
+#[tokio::test]
+async fn wrong_bytes_are_never_kept() {
+    let site = Site::new().await;
+    let digest = site.registry.hold(b"what was meant");
+    let wrong = Bytes::from_static(b"what was never meant");
+    site.registry.state.lock().unwrap().blobs.insert(digest.to_string(), wrong);
+    let proxy = proxy(site.folder.path(), BUDGET).await;
+    let ticket = proxy.admit(site.upstream(None));
+    assert!(bytes(blob(&ticket, &digest, None).await).await.is_err(), "the answer breaks off");
+    assert_eq!(Store::open(site.folder.path(), BUDGET).unwrap().bytes(), Size(0));
+    let name = ticket.repository();
+    let (address, name) = name.split_once('/').unwrap();
+    let manifest = format!("/v2/{name}/manifests/{digest}");
+    let answer = ask(address, &manifest, &[("authorization", &login(&ticket))]).await;
+    assert_eq!(answer.status(), StatusCode::BAD_GATEWAY);
+}
+
+#[tokio::test]
+async fn a_blob_over_the_budget_is_refused_with_the_reason_and_leaves_nothing() {
+    let site = Site::new().await;
+    let digest = site.registry.hold(&layer(5000));
+    let proxy = proxy(site.folder.path(), Size(4999)).await;
+    let answer = blob(&proxy.admit(site.upstream(None)), &digest, None).await;
+    assert_eq!(answer.status(), StatusCode::BAD_GATEWAY);
+    let said = bytes(answer).await.unwrap();
+    assert!(String::from_utf8_lossy(&said).contains("5000 bytes, more than"), "{said:?}");
+    assert_eq!(Store::open(site.folder.path(), BUDGET).unwrap().bytes(), Size(0));
+}
+
+#[tokio::test]
+async fn nobody_without_the_token_of_the_pull_gets_anything() {
+    let site = Site::new().await;
+    let digest = site.registry.hold(b"secret layer");
+    let proxy = proxy(site.folder.path(), BUDGET).await;
+    let (one, two) = (proxy.admit(site.upstream(None)), proxy.admit(site.upstream(None)));
+    let repository = one.repository();
+    let (address, name) = repository.split_once('/').unwrap();
+    let path = format!("/v2/{name}/blobs/{digest}");
+    for fields in [vec![], vec![("authorization", "Basic ZWRnZWxvb206d3Jvbmc=")]] {
+        let answer = ask(address, &path, &fields).await;
+        assert_eq!(answer.status(), StatusCode::UNAUTHORIZED);
+        assert!(answer.headers().contains_key("www-authenticate"));
+    }
+    let other = login(&two);
+    assert_eq!(ask(address, &path, &[("authorization", &other)]).await.status(), StatusCode::NOT_FOUND);
+    let own = login(&one);
+    for path in ["/v2/", "/v2"] {
+        assert_eq!(ask(address, path, &[("authorization", &own)]).await.status(), StatusCode::OK);
+    }
+    for odd in ["/", "/v2/../../etc/passwd", "/v2/pull//blobs/x", &format!("/v2/{name}/tags/list")] {
+        assert_eq!(
+            ask(address, odd, &[("authorization", &own)]).await.status(),
+            StatusCode::NOT_FOUND,
+            "{odd}"
+        );
+    }
+    drop(one);
+    assert_eq!(ask(address, &path, &[("authorization", &own)]).await.status(), StatusCode::UNAUTHORIZED);
+    assert_eq!(two.counts(), Counts::default());
+    assert_eq!(site.registry.sent(&digest), 0);
+}
+
+#[tokio::test]
+async fn a_registry_gets_the_login_that_it_asks_for() {
+    let site = Site::new().await;
+    let basic = ("Basic YW5uOnNlY3JldA==".to_owned(), "Basic realm=\"r\"".to_owned());
+    let realm = format!("http://{}/token", site.registry.address);
+    let challenge = format!("Bearer realm=\"{realm}\",service=\"test\",scope=\"repository:r/i:pull\"");
+    let bearer = ("Bearer t0ken".to_owned(), challenge);
+    let credentials =
+        || Credentials { username: "ann".to_owned(), password: Secret::from("secret".to_owned()) };
+    for (at, wanted) in [basic, bearer].into_iter().enumerate() {
+        site.registry.state.lock().unwrap().login = Some(wanted);
+        let digest = site.registry.hold(format!("layer {at}").as_bytes());
+        let proxy = proxy(&site.folder.path().join(at.to_string()), BUDGET).await;
+        let ticket = proxy.admit(site.upstream(Some(credentials())));
+        assert_eq!(bytes(blob(&ticket, &digest, None).await).await.unwrap(), format!("layer {at}"));
+    }
+    let digest = site.registry.hold(b"for members");
+    site.registry.state.lock().unwrap().login = Some(("Basic x".to_owned(), "Basic realm=\"r\"".to_owned()));
+    let proxy = proxy(&site.folder.path().join("none"), BUDGET).await;
+    let answer = blob(&proxy.admit(site.upstream(None)), &digest, None).await;
+    assert_eq!(answer.status(), StatusCode::BAD_GATEWAY);
+    assert!(String::from_utf8_lossy(&bytes(answer).await.unwrap()).contains("status 401"));
+}

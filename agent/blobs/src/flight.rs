@@ -6,24 +6,25 @@
 use crate::CHUNK_BYTES;
 use crate::digest::Digest;
 use crate::http::HttpError;
-use crate::reader::{Progress, Reader};
+use crate::reader::{Check, Progress, Reader};
+use crate::sources::{Place, Sources};
 use crate::store::{Partial, Store};
 use crate::ticket::Admitted;
 use http_body_util::BodyExt;
 use hyper::StatusCode;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_LENGTH, CONTENT_RANGE};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// A registry that sends nothing for so long is asked again.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
-/// Attempts in a row that bring not one byte.
+/// Attempts of the registry in a row that bring not one byte.
 const ATTEMPTS_MAX: u32 = 4;
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -54,19 +55,20 @@ struct Entry {
 #[derive(Debug, Clone)]
 pub(crate) struct Flights {
     store: Store,
+    sources: Sources,
     running: Arc<Mutex<HashMap<Digest, Entry>>>,
 }
 
 impl Flights {
-    pub(crate) fn new(store: Store) -> Self {
-        Self { store, running: Arc::default() }
+    pub(crate) fn new(store: Store, sources: Sources) -> Self {
+        Self { store, sources, running: Arc::default() }
     }
 
     /// The blob, from here or from the registry; its length is known when this returns.
     pub(crate) async fn reader(&self, digest: Digest, pull: &Arc<Admitted>) -> Result<Reader, String> {
         if let Some((file, bytes)) = self.store.whole(&digest) {
             pull.count_kept(bytes);
-            return Ok(Reader::of_whole(file, bytes));
+            return Ok(Reader::of_whole(file, bytes, Check::new(digest, &self.store)));
         }
         let (mut progress, reads) = self.join(digest, pull);
         let begun = progress.wait_for(|progress| progress.total.is_some() || progress.end.is_some()).await;
@@ -141,39 +143,55 @@ impl Flight {
         }
         let resumed = tokio::task::spawn_blocking(move || store.resume(&digest)).await;
         let mut partial = resumed.map_err(io::Error::other).flatten().map_err(|source| self.disk(source))?;
-        let mut attempts = 0;
+        let (mut attempts, mut failed, mut gave) = (0, BTreeSet::new(), BTreeSet::new());
         while partial.hash.clone().end() != digest {
+            let places = self.flights.sources.places(&self.pull.upstream);
+            let Some(place) = places.into_iter().find(|place| !failed.contains(place)) else {
+                tokio::time::sleep(PAUSE * attempts).await;
+                failed.clear();
+                continue;
+            };
             let before = partial.bytes;
-            match self.transfer(&mut partial).await {
+            let ended = self.transfer(&place, &mut partial).await;
+            if partial.bytes > before {
+                (attempts, failed) = (0, BTreeSet::new());
+                gave.insert(place.clone());
+            }
+            match ended {
                 Ok(Transfer::Complete) => break,
                 Ok(Transfer::Abandoned) => return Ok(()),
                 Err(error @ (FetchError::Disk { .. } | FetchError::TooLarge { .. })) => return Err(error),
                 Err(error) => {
-                    attempts = if partial.bytes > before { 1 } else { attempts + 1 };
+                    tracing::debug!(%digest, ?place, %error, "an image blob does not come from here");
+                    attempts += u32::from(matches!(place, Place::Registry(_)));
                     if attempts == ATTEMPTS_MAX {
                         return Err(error);
                     }
-                    tokio::time::sleep(PAUSE * attempts).await;
+                    failed.insert(place);
                 }
             }
         }
-        self.keep(partial).await
+        self.keep(partial, &gave).await
     }
 
-    async fn keep(&self, partial: Partial) -> Result<(), FetchError> {
+    async fn keep(&self, partial: Partial, gave: &BTreeSet<Place>) -> Result<(), FetchError> {
         let (store, digest, found) = (self.flights.store.clone(), self.digest, partial.hash.end());
         if found != digest {
             store.discard(&digest);
+            gave.iter().for_each(|place| self.flights.sources.distrust(place));
             return Err(FetchError::Mismatch { digest, found });
         }
-        self.announce(partial.bytes, Some(partial.bytes));
+        let bytes = partial.bytes;
         let kept = tokio::task::spawn_blocking(move || store.keep(&digest, &partial.file)).await;
-        kept.map_err(io::Error::other).flatten().map_err(|source| self.disk(source))
+        kept.map_err(io::Error::other).flatten().map_err(|source| self.disk(source))?;
+        self.announce(bytes, Some(bytes));
+        Ok(())
     }
 
-    /// One answer of the registry, from where we are.
-    async fn transfer(&self, partial: &mut Partial) -> Result<Transfer, FetchError> {
-        let answer = self.pull.upstream.blob(&self.digest, partial.bytes).await?;
+    /// One answer of a place, from where we are.
+    async fn transfer(&self, place: &Place, partial: &mut Partial) -> Result<Transfer, FetchError> {
+        let (sources, wanted) = (&self.flights.sources, (&self.digest, partial.bytes));
+        let answer = sources.ask(place, &self.pull.upstream, wanted).await?;
         let from = first_byte(&answer);
         if from != partial.bytes {
             self.rewind(partial, from)?;
@@ -188,7 +206,12 @@ impl Flight {
         let copy = partial.file.try_clone().map_err(|source| self.disk(source))?;
         let mut file = tokio::fs::File::from_std(copy);
         file.set_max_buf_size(CHUNK_BYTES);
-        self.take_in(answer.into_body(), partial, &mut file).await
+        let (before, began) = (partial.bytes, Instant::now());
+        let ended = self.take_in(answer.into_body(), partial, &mut file).await;
+        let came = partial.bytes - before;
+        self.pull.count(place, came);
+        sources.learn(place, came, began.elapsed());
+        ended
     }
 
     async fn take_in(
@@ -213,7 +236,6 @@ impl Flight {
             written.await.map_err(|source| self.disk(source))?;
             partial.hash.update(bytes);
             partial.bytes += bytes.len() as u64;
-            self.pull.count_registry(bytes.len() as u64);
             if !self.flights.store.has_room_for(partial.bytes) {
                 return Err(FetchError::TooLarge { digest, bytes: partial.bytes });
             }

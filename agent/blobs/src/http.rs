@@ -9,6 +9,7 @@ use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -46,10 +47,18 @@ pub enum HttpError {
 /// Header fields of a request.
 pub(crate) type Fields = Vec<(HeaderName, String)>;
 
+/// How to get to a server.
+#[derive(Debug, Clone)]
+pub(crate) struct Way {
+    pub(crate) tls: Arc<ClientConfig>,
+    /// Instead of asking what the name in the URL stands for.
+    pub(crate) address: Option<SocketAddr>,
+}
+
 /// Asks, follows where it is sent on, and gives any answer that is no redirect. What is `private` goes to the
 /// first host alone.
 pub(crate) async fn ask(
-    tls: &Arc<ClientConfig>,
+    way: &Way,
     url: &str,
     fields: &Fields,
     private: &Fields,
@@ -60,7 +69,7 @@ pub(crate) async fn ask(
         let own = host(&url)? == first;
         let all: Vec<_> = fields.iter().chain(private.iter().filter(|_| own)).collect();
         let slow = |_| HttpError::Slow { host: first.clone() };
-        let answer = timeout(PATIENCE, exchange(tls, &url, &all)).await.map_err(slow)??;
+        let answer = timeout(PATIENCE, exchange(way, &url, &all)).await.map_err(slow)??;
         let onward = |status: StatusCode| status.is_redirection() && status != StatusCode::NOT_MODIFIED;
         if !onward(answer.status()) {
             return Ok(answer);
@@ -91,7 +100,7 @@ fn next(url: &Uri, answer: &Response<Incoming>) -> Result<Uri, HttpError> {
 }
 
 async fn exchange(
-    tls: &Arc<ClientConfig>,
+    way: &Way,
     url: &Uri,
     fields: &[&(HeaderName, String)],
 ) -> Result<Response<Incoming>, HttpError> {
@@ -106,7 +115,11 @@ async fn exchange(
     let unreachable = |source| HttpError::Unreachable { host: host.clone(), source };
     let port = url.port_u16().unwrap_or(if https { 443 } else { 80 });
     let bare = name.trim_start_matches('[').trim_end_matches(']');
-    let stream = TcpStream::connect((bare, port)).await.map_err(unreachable)?;
+    let stream = match way.address {
+        Some(address) => TcpStream::connect(address).await,
+        None => TcpStream::connect((bare, port)).await,
+    };
+    let stream = stream.map_err(unreachable)?;
     let path = url.path_and_query().map_or("/", |path| path.as_str());
     let mut request = Request::get(path).header(HOST, &host).header(USER_AGENT, AGENT);
     for (field, value) in fields {
@@ -116,7 +129,8 @@ async fn exchange(
     let broken = |source| HttpError::Broken { host: host.clone(), source };
     if https {
         let name = ServerName::try_from(bare.to_owned()).map_err(|_| address())?;
-        let stream = TlsConnector::from(Arc::clone(tls)).connect(name, stream).await.map_err(unreachable)?;
+        let stream =
+            TlsConnector::from(Arc::clone(&way.tls)).connect(name, stream).await.map_err(unreachable)?;
         send(stream, request).await.map_err(broken)
     } else {
         send(stream, request).await.map_err(broken)

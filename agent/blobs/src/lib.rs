@@ -1,25 +1,32 @@
 //! Image blobs between a registry and the Docker of this node.
 //!
-//! In: pulls that the agent admits. Out: a registry on the loopback address from which Docker pulls them, with
-//! every blob kept on disk by its digest, up to a budget. So a pull that was cut off goes on where it was,
+//! In: pulls that the agent admits, neighbours that may have blobs, and what is granted to them. Out: a
+//! registry on the loopback address from which Docker pulls, with every blob kept on disk by its digest, up to a
+//! budget, and the same blobs for neighbours. So a pull that was cut off goes on where it was,
 //! whoever died; layers that Docker threw away are not fetched again; and one download serves all who ask.
 //! Invariants: what is kept as whole has the digest that it is kept by; nobody without the token of an admitted
 //! pull gets anything; a stream holds at most [`CHUNK_BYTES`].
 //!
 //! The protocol is the OCI distribution specification 1.1, as far as a pull by digest goes.
 
+mod answer;
 mod digest;
 mod flight;
 mod http;
+mod neighbours;
 mod proxy;
 mod reader;
+mod server;
+mod sources;
 mod store;
 mod ticket;
 mod upstream;
 
 pub use digest::{Digest, DigestError};
 pub use http::HttpError;
+pub use neighbours::{Grants, Neighbours};
 pub use proxy::Proxy;
+pub use sources::{Sources, node_name};
 pub use store::{Store, StoreError};
 pub use ticket::{Counts, Ticket};
 pub use upstream::{Credentials, Upstream};

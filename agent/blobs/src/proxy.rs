@@ -1,41 +1,20 @@
 //! The registry that Docker pulls from: HTTP/1 on a loopback address, which Docker trusts without TLS.
 
-use crate::CHUNK_BYTES;
+use crate::answer::{self, Body, empty, plain, put, refusal};
 use crate::digest::Digest;
 use crate::flight::Flights;
+use crate::server::{accept, converse};
+use crate::sources::Sources;
 use crate::store::Store;
 use crate::ticket::{Admitted, SPACE, Ticket, Tickets};
 use crate::upstream::Upstream;
-use futures_util::TryStreamExt;
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Empty, Full, StreamBody};
-use hyper::body::{Bytes, Frame, Incoming};
-use hyper::header::{
-    ACCEPT_RANGES, AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderName, RANGE,
-    WWW_AUTHENTICATE,
-};
-use hyper::service::service_fn;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{AUTHORIZATION, HeaderMap, WWW_AUTHENTICATE};
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use serde::Deserialize;
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-
-/// Docker uses a handful; more are somebody else's.
-const CONNECTIONS_MAX: usize = 64;
-/// For the head of a request.
-const HEAD_TIME: Duration = Duration::from_secs(10);
-/// After an accept that failed, for instance for want of file descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
-const DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
-const OCTETS: &str = "application/octet-stream";
-
-type Body = UnsyncBoxBody<Bytes, io::Error>;
+use tokio::net::TcpListener;
 
 /// A handle; clones share everything.
 #[derive(Debug, Clone)]
@@ -49,8 +28,8 @@ pub struct Proxy {
 impl Proxy {
     /// A proxy that will listen on this address.
     #[must_use]
-    pub fn new(store: Store, address: SocketAddr) -> Self {
-        Self { flights: Flights::new(store.clone()), store, tickets: Tickets::default(), address }
+    pub fn new(store: Store, sources: Sources, address: SocketAddr) -> Self {
+        Self { flights: Flights::new(store.clone(), sources), store, tickets: Tickets::default(), address }
     }
 
     /// Lets one pull in, from this registry.
@@ -61,36 +40,17 @@ impl Proxy {
 
     /// Serves until the future is dropped.
     pub async fn serve(self, listener: TcpListener) {
-        let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        loop {
-            let slot = Arc::clone(&slots).acquire_owned().await.expect("nobody closes it");
-            match listener.accept().await {
-                Ok((stream, _)) => {
-                    let proxy = self.clone();
-                    tokio::spawn(async move {
-                        proxy.converse(stream).await;
-                        drop(slot);
-                    });
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "the layer proxy takes no connection");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            }
-        }
-    }
-
-    async fn converse(self, stream: TcpStream) {
-        let answer = service_fn(move |request| {
+        accept(listener, |stream| {
             let proxy = self.clone();
-            async move { Ok::<_, Infallible>(proxy.answer(request).await) }
-        });
-        let mut server = hyper::server::conn::http1::Builder::new();
-        server.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(CHUNK_BYTES);
-        if let Err(error) = server.serve_connection(TokioIo::new(stream), answer).await {
-            // A pull that was given up looks like this.
-            tracing::debug!(%error, "a connection to the layer proxy ended");
-        }
+            async move {
+                converse(stream, |request| {
+                    let proxy = proxy.clone();
+                    async move { proxy.answer(request).await }
+                })
+                .await;
+            }
+        })
+        .await;
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
@@ -146,12 +106,7 @@ impl Proxy {
                 }
             },
         };
-        let mut answer = plain(StatusCode::OK, "");
-        put(&mut answer, CONTENT_TYPE, &media_type(&bytes));
-        put(&mut answer, CONTENT_LENGTH, &bytes.len().to_string());
-        put(&mut answer, DIGEST, &digest.to_string());
-        *answer.body_mut() = full(bytes);
-        answer
+        answer::manifest(&digest, bytes)
     }
 
     async fn kept(&self, digest: &Digest) -> Option<Bytes> {
@@ -170,35 +125,10 @@ impl Proxy {
     }
 
     async fn blob(&self, pull: &Arc<Admitted>, digest: Digest, headers: &HeaderMap) -> Response<Body> {
-        let reader = match self.flights.reader(digest, pull).await {
-            Ok(reader) => reader,
-            Err(error) => return refusal(StatusCode::BAD_GATEWAY, "BLOB_UNKNOWN", &error),
-        };
-        let total = reader.total();
-        let from = headers.get(RANGE).and_then(|value| first_byte(value.to_str().ok()?));
-        let mut answer = plain(StatusCode::OK, "");
-        put(&mut answer, CONTENT_TYPE, OCTETS);
-        put(&mut answer, ACCEPT_RANGES, "bytes");
-        put(&mut answer, DIGEST, &digest.to_string());
-        let from = match (from, total) {
-            (Some(from), Some(total)) if from < total => {
-                *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
-                put(&mut answer, CONTENT_RANGE, &format!("bytes {from}-{}/{total}", total - 1));
-                from
-            }
-            (Some(from), Some(total)) => {
-                let why = format!("the blob has {total} bytes, byte {from} is none of them");
-                return refusal(StatusCode::RANGE_NOT_SATISFIABLE, "BLOB_UPLOAD_INVALID", &why);
-            }
-            // Whoever asks for a part may be given the whole (RFC 9110, section 14.2).
-            _ => 0,
-        };
-        if let Some(total) = total {
-            put(&mut answer, CONTENT_LENGTH, &(total - from).to_string());
+        match self.flights.reader(digest, pull).await {
+            Ok(reader) => answer::blob(&digest, reader, headers),
+            Err(error) => refusal(StatusCode::BAD_GATEWAY, "BLOB_UNKNOWN", &error),
         }
-        let stream = reader.stream(from).map_ok(Frame::data);
-        *answer.body_mut() = StreamBody::new(stream).boxed_unsync();
-        answer
     }
 }
 
@@ -208,59 +138,8 @@ enum Wanted {
     Blob(Digest),
 }
 
-/// `bytes=N-`: what Docker asks for. Other ranges count as none.
-fn first_byte(range: &str) -> Option<u64> {
-    range.strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok()
-}
-
-/// A manifest says what it is; those that need not are of the OCI.
-fn media_type(manifest: &[u8]) -> String {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Manifest {
-        media_type: Option<String>,
-        manifests: Option<serde::de::IgnoredAny>,
-    }
-    const INDEX: &str = "application/vnd.oci.image.index.v1+json";
-    const IMAGE: &str = "application/vnd.oci.image.manifest.v1+json";
-    match serde_json::from_slice::<Manifest>(manifest) {
-        Ok(Manifest { media_type: Some(said), .. }) => said,
-        Ok(Manifest { manifests: Some(_), .. }) => INDEX.to_owned(),
-        _ => IMAGE.to_owned(),
-    }
-}
-
 fn challenge() -> Response<Body> {
     let mut answer = refusal(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", "the token of a pull is needed");
     put(&mut answer, WWW_AUTHENTICATE, "Basic realm=\"edgeloom\"");
     answer
-}
-
-/// An error in the specification's form.
-fn refusal(status: StatusCode, code: &str, message: &str) -> Response<Body> {
-    let errors = serde_json::json!({ "errors": [{ "code": code, "message": message }] });
-    plain(status, &errors.to_string())
-}
-
-fn plain(status: StatusCode, text: &str) -> Response<Body> {
-    let mut answer = Response::new(full(Bytes::copy_from_slice(text.as_bytes())));
-    *answer.status_mut() = status;
-    put(&mut answer, CONTENT_TYPE, "application/json");
-    put(&mut answer, HeaderName::from_static("docker-distribution-api-version"), "registry/2.0");
-    answer
-}
-
-/// A value with characters that no header may have is left out.
-fn put(answer: &mut Response<Body>, name: HeaderName, value: &str) {
-    if let Ok(value) = value.parse() {
-        answer.headers_mut().insert(name, value);
-    }
-}
-
-fn full(bytes: Bytes) -> Body {
-    Full::new(bytes).map_err(|never| match never {}).boxed_unsync()
-}
-
-fn empty() -> Body {
-    Empty::new().map_err(|never| match never {}).boxed_unsync()
 }

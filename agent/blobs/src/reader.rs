@@ -1,6 +1,8 @@
 //! A blob that is read while it comes.
 
 use crate::CHUNK_BYTES;
+use crate::digest::{Digest, Hash};
+use crate::store::Store;
 use futures_util::{Stream, StreamExt, stream};
 use hyper::body::Bytes;
 use std::fs::File;
@@ -23,20 +25,46 @@ pub(crate) struct Progress {
 pub(crate) struct Reader {
     file: tokio::fs::File,
     progress: watch::Receiver<Progress>,
+    /// Of a blob that was kept since earlier.
+    check: Option<Check>,
     _reads: Option<Arc<()>>,
+}
+
+/// Whether what is read is what was kept: a card may lose it, and a power cut what was never synced.
+#[derive(Debug)]
+pub(crate) struct Check {
+    digest: Digest,
+    hash: Hash,
+    store: Store,
+}
+
+impl Check {
+    pub(crate) fn new(digest: Digest, store: &Store) -> Self {
+        Self { digest, hash: Hash::new(), store: store.clone() }
+    }
+
+    /// At the last byte: the blob is forgotten if it is another one.
+    fn judge(self) -> io::Result<()> {
+        if self.hash.end() == self.digest {
+            return Ok(());
+        }
+        tracing::warn!(digest = %self.digest, "a kept image blob has changed on disk; it is fetched again");
+        self.store.discard(&self.digest);
+        Err(io::Error::from(io::ErrorKind::InvalidData))
+    }
 }
 
 impl Reader {
     /// Of a file that is here as a whole.
-    pub(crate) fn of_whole(file: File, bytes: u64) -> Self {
+    pub(crate) fn of_whole(file: File, bytes: u64, check: Check) -> Self {
         let (_, progress) =
             watch::channel(Progress { written: bytes, total: Some(bytes), end: Some(Ok(())) });
-        Self { file: file.into(), progress, _reads: None }
+        Self { file: file.into(), progress, check: Some(check), _reads: None }
     }
 
     /// Of a file that grows; the download goes on as long as this lives.
     pub(crate) fn following(file: File, progress: watch::Receiver<Progress>, reads: Arc<()>) -> Self {
-        Self { file: file.into(), progress, _reads: Some(reads) }
+        Self { file: file.into(), progress, check: None, _reads: Some(reads) }
     }
 
     /// The whole blob's length, where the registry told it.
@@ -48,6 +76,8 @@ impl Reader {
     pub(crate) fn stream(mut self, from: u64) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
         let at = async move {
             self.file.seek(SeekFrom::Start(from)).await?;
+            // Of a part nothing can be told.
+            self.check = self.check.filter(|_| from == 0);
             Ok::<_, io::Error>((self, from))
         };
         let begin = stream::once(at);
@@ -84,6 +114,12 @@ impl Reader {
         bytes.truncate(read);
         if read == 0 {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
+        }
+        if let Some(check) = &mut self.check {
+            check.hash.update(&bytes);
+        }
+        if progress.total == Some(at + read as u64) {
+            self.check.take().map_or(Ok(()), Check::judge)?;
         }
         Ok(Some(bytes.into()))
     }

@@ -103,8 +103,11 @@ impl Store {
         let (file, bytes) = self.whole(digest)?;
         let mut read = Vec::new();
         file.take(bytes).read_to_end(&mut read).ok()?;
-        // A card may have lost what it was given.
-        (Digest::of(&read) == *digest).then_some(read)
+        if Digest::of(&read) != *digest {
+            self.discard(digest);
+            return None;
+        }
+        Some(read)
     }
 
     /// Keeps a small blob that is here already as bytes.
@@ -149,9 +152,9 @@ impl Store {
         self.shrink(Some(digest));
     }
 
-    /// The begun blob is complete and has its digest; synced, it counts as whole from now on.
+    /// The begun blob is complete and has its digest. It is not synced: who reads it sees whether it is what it
+    /// was, and a blob that a power cut took is fetched again.
     pub(crate) fn keep(&self, digest: &Digest, file: &File) -> io::Result<()> {
-        file.sync_all()?;
         fs::rename(self.path(Kind::Partial, digest), self.path(Kind::Whole, digest))?;
         let held = Held { bytes: file.metadata()?.len(), used: SystemTime::now() };
         let mut all = self.lock();
@@ -162,9 +165,9 @@ impl Store {
         Ok(())
     }
 
-    /// Forgets a begun blob: it is not what it should be.
+    /// Forgets a blob, begun or whole: it is not what it should be.
     pub(crate) fn discard(&self, digest: &Digest) {
-        self.remove(Kind::Partial, digest);
+        Kind::ALL.into_iter().for_each(|kind| self.remove(kind, digest));
     }
 
     /// Removes what was used longest ago until the rest fits; not the one that is just being written.

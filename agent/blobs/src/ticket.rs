@@ -1,6 +1,7 @@
 //! Pulls that the agent admitted: nobody else gets anything from the proxy.
 
 use crate::digest::Digest;
+use crate::sources::Place;
 use crate::upstream::Upstream;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -21,6 +22,7 @@ pub(crate) const SPACE: &str = "pull";
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     pub registry: Bytes,
+    pub neighbours: Bytes,
     /// Here already, from an earlier pull or another one at the same time.
     pub kept: Bytes,
 }
@@ -31,12 +33,17 @@ pub(crate) struct Admitted {
     pub(crate) upstream: Upstream,
     authorization: String,
     registry: AtomicU64,
+    neighbours: AtomicU64,
     kept: AtomicU64,
 }
 
 impl Admitted {
-    pub(crate) fn count_registry(&self, bytes: u64) {
-        self.registry.fetch_add(bytes, Ordering::Relaxed);
+    pub(crate) fn count(&self, place: &Place, bytes: u64) {
+        let count = match place {
+            Place::Registry(_) => &self.registry,
+            Place::Neighbour(_) => &self.neighbours,
+        };
+        count.fetch_add(bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn count_kept(&self, bytes: u64) {
@@ -83,7 +90,11 @@ impl Ticket {
     #[must_use]
     pub fn counts(&self) -> Counts {
         let read = |count: &AtomicU64| Bytes(count.load(Ordering::Relaxed));
-        Counts { registry: read(&self.admitted.registry), kept: read(&self.admitted.kept) }
+        Counts {
+            registry: read(&self.admitted.registry),
+            neighbours: read(&self.admitted.neighbours),
+            kept: read(&self.admitted.kept),
+        }
     }
 }
 
@@ -97,12 +108,8 @@ impl Tickets {
     pub(crate) fn admit(&self, upstream: Upstream, address: SocketAddr) -> Ticket {
         let (id, token) = (random::<8>(), URL_SAFE_NO_PAD.encode(bytes::<32>()));
         let authorization = format!("Basic {}", STANDARD.encode(format!("{USER}:{token}")));
-        let admitted = Arc::new(Admitted {
-            upstream,
-            authorization,
-            registry: AtomicU64::new(0),
-            kept: AtomicU64::new(0),
-        });
+        let [registry, neighbours, kept] = [0; 3].map(AtomicU64::new);
+        let admitted = Arc::new(Admitted { upstream, authorization, registry, neighbours, kept });
         lock(&self.0).insert(id.clone(), Arc::clone(&admitted));
         Ticket { id, address, token: Secret::from(token), admitted, open: Arc::clone(&self.0) }
     }

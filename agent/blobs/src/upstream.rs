@@ -1,7 +1,7 @@
 //! The registry that an image comes from: blobs and manifests by digest, with whatever login it asks for.
 
 use crate::digest::Digest;
-use crate::http::{Fields, HttpError, ask};
+use crate::http::{Fields, HttpError, Way, ask};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use edgeloom_common::secret::Secret;
@@ -31,7 +31,7 @@ pub struct Credentials {
 /// One repository of a registry.
 #[derive(Debug)]
 pub struct Upstream {
-    tls: Arc<ClientConfig>,
+    way: Way,
     /// `https://host:port`, or `http://…`.
     base: String,
     repository: String,
@@ -53,7 +53,13 @@ impl Upstream {
         };
         let scheme = if plain { "http" } else { "https" };
         let base = format!("{scheme}://{host}");
-        Self { tls, base, repository, credentials, login: Mutex::default() }
+        let way = Way { tls, address: None };
+        Self { way, base, repository, credentials, login: Mutex::default() }
+    }
+
+    /// Host and port.
+    pub(crate) fn host(&self) -> &str {
+        self.base.rsplit('/').next().unwrap_or_default()
     }
 
     /// The blob from this byte on; the status is 206, or 200 where the registry begins at its first.
@@ -77,10 +83,10 @@ impl Upstream {
     async fn get(&self, path: &str, fields: &Fields) -> Result<Response<Incoming>, HttpError> {
         let url = format!("{}{path}", self.base);
         let login = self.login.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut answer = ask(&self.tls, &url, fields, &authorization(login)).await?;
+        let mut answer = ask(&self.way, &url, fields, &authorization(login)).await?;
         if answer.status() == StatusCode::UNAUTHORIZED {
             let login = self.log_in(&answer).await?;
-            answer = ask(&self.tls, &url, fields, &authorization(Some(login.clone()))).await?;
+            answer = ask(&self.way, &url, fields, &authorization(Some(login.clone()))).await?;
             *self.login.lock().unwrap_or_else(PoisonError::into_inner) = Some(login);
         }
         match answer.status() {
@@ -123,7 +129,7 @@ impl Upstream {
             #[serde(alias = "access_token")]
             token: String,
         }
-        let answer = ask(&self.tls, url, &Fields::new(), &login).await?;
+        let answer = ask(&self.way, url, &Fields::new(), &login).await?;
         if answer.status() != StatusCode::OK {
             let (host, status) = (self.base.clone(), answer.status().as_u16());
             return Err(HttpError::Status { host, path: String::from("the request for a token"), status });

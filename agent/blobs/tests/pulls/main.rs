@@ -1,21 +1,19 @@
 //! Pulls through the proxy from a registry of the test's own, over real connections.
 
 mod registry;
+mod site;
 
-use base64::Engine as _;
-use edgeloom_blobs::{Counts, Credentials, Digest, Proxy, Store, Ticket, Upstream};
+use edgeloom_blobs::{Counts, Credentials, Proxy, Sources, Store, Upstream};
 use edgeloom_common::secret::Secret;
 use edgeloom_common::units::Bytes as Size;
-use http_body_util::{BodyExt, Empty};
+use http_body_util::BodyExt;
+use hyper::StatusCode;
 use hyper::body::Bytes;
-use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
 use registry::Registry;
-use rustls::{ClientConfig, RootCertStore};
+use site::{ask, blob, bytes, layer, login, manifest, tls};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 const BUDGET: Size = Size(1 << 20);
 
@@ -24,65 +22,23 @@ struct Site {
     folder: tempfile::TempDir,
 }
 
-fn tls() -> Arc<ClientConfig> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    Arc::new(config.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
-}
-
 impl Site {
     async fn new() -> Self {
         Self { registry: Registry::start().await, folder: tempfile::tempdir().unwrap() }
     }
 
     fn upstream(&self, credentials: Option<Credentials>) -> Upstream {
-        Upstream::of(&format!("{}/r/i", self.registry.address), true, tls(), credentials)
+        site::upstream(&self.registry, credentials)
     }
 }
 
 /// One life of the agent.
 async fn proxy(folder: &Path, budget: Size) -> Proxy {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let proxy = Proxy::new(Store::open(folder, budget).unwrap(), listener.local_addr().unwrap());
+    let sources = Sources::new("n1".parse().unwrap(), tls());
+    let proxy = Proxy::new(Store::open(folder, budget).unwrap(), sources, listener.local_addr().unwrap());
     tokio::spawn(proxy.clone().serve(listener));
     proxy
-}
-
-fn login(ticket: &Ticket) -> String {
-    let (user, token) = ticket.login();
-    let pair = format!("{user}:{}", token.expose());
-    format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(pair))
-}
-
-/// What the proxy answers to a request with these header fields.
-async fn ask(address: &str, path: &str, fields: &[(&str, &str)]) -> Response<hyper::body::Incoming> {
-    let stream = TcpStream::connect(address).await.unwrap();
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
-    tokio::spawn(connection);
-    let mut request = Request::get(path).header("host", address);
-    for (name, value) in fields {
-        request = request.header(*name, *value);
-    }
-    sender.send_request(request.body(Empty::<Bytes>::new()).unwrap()).await.unwrap()
-}
-
-/// As Docker asks for a blob of an admitted pull.
-async fn blob(ticket: &Ticket, digest: &Digest, range: Option<&str>) -> Response<hyper::body::Incoming> {
-    let repository = ticket.repository();
-    let (address, name) = repository.split_once('/').unwrap();
-    let login = login(ticket);
-    let mut fields = vec![("authorization", login.as_str())];
-    fields.extend(range.map(|range| ("range", range)));
-    ask(address, &format!("/v2/{name}/blobs/{digest}"), &fields).await
-}
-
-async fn bytes(answer: Response<hyper::body::Incoming>) -> Result<Bytes, hyper::Error> {
-    Ok(answer.into_body().collect().await?.to_bytes())
-}
-
-/// Bytes that no two places share.
-fn layer(length: u32) -> Vec<u8> {
-    (0..length).flat_map(|at| (at ^ 0x5eed).to_le_bytes()).take(length as usize).collect()
 }
 
 #[tokio::test]
@@ -163,11 +119,24 @@ async fn wrong_bytes_are_never_kept() {
     let ticket = proxy.admit(site.upstream(None));
     assert!(bytes(blob(&ticket, &digest, None).await).await.is_err(), "the answer breaks off");
     assert_eq!(Store::open(site.folder.path(), BUDGET).unwrap().bytes(), Size(0));
-    let name = ticket.repository();
-    let (address, name) = name.split_once('/').unwrap();
-    let manifest = format!("/v2/{name}/manifests/{digest}");
-    let answer = ask(address, &manifest, &[("authorization", &login(&ticket))]).await;
-    assert_eq!(answer.status(), StatusCode::BAD_GATEWAY);
+    assert_eq!(manifest(&ticket, &digest).await.status(), StatusCode::BAD_GATEWAY);
+}
+
+#[tokio::test]
+async fn a_kept_blob_that_changed_on_disk_fails_one_pull_and_is_fetched_again() {
+    let site = Site::new().await;
+    let data = layer(300_000);
+    let digest = site.registry.hold(&data);
+    let proxy = proxy(site.folder.path(), BUDGET).await;
+    let ticket = proxy.admit(site.upstream(None));
+    assert_eq!(bytes(blob(&ticket, &digest, None).await).await.unwrap(), data);
+    let file = site.folder.path().join("whole").join(digest.to_string().split_off(7));
+    let mut changed = data.clone();
+    changed[299_999] ^= 1;
+    std::fs::write(&file, changed).unwrap();
+    assert!(bytes(blob(&ticket, &digest, None).await).await.is_err());
+    assert_eq!(bytes(blob(&ticket, &digest, None).await).await.unwrap(), data);
+    assert_eq!(ticket.counts().registry, Size(600_000));
 }
 
 #[tokio::test]

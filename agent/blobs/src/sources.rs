@@ -1,0 +1,131 @@
+//! Where a blob may come from, the cheapest first, by what each place gave before.
+
+use crate::digest::Digest;
+use crate::http::{Fields, HttpError, Way, ask};
+use crate::upstream::Upstream;
+use edgeloom_common::ids::NodeId;
+use hyper::body::Incoming;
+use hyper::header::{HeaderName, RANGE};
+use hyper::{Response, StatusCode};
+
+use rustls::ClientConfig;
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Under which name a node's certificate has it: `<node>.node.edgeloom.internal`.
+const NODE_DOMAIN: &str = "node.edgeloom.internal";
+/// Who asks; the certificate has to be of that name.
+pub(crate) const NODE: HeaderName = HeaderName::from_static("edgeloom-node");
+/// Weight of the newest transfer in a place's goodput.
+const NEWEST: f64 = 0.3;
+/// Shorter transfers say more of round trips than of bandwidth.
+const SAMPLE_MIN: u64 = 64 * 1024;
+
+/// The name that a node's certificate is valid for.
+#[must_use]
+pub fn node_name(node: &NodeId) -> String {
+    format!("{node}.{NODE_DOMAIN}")
+}
+
+/// A place that has blobs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Place {
+    Neighbour(NodeId),
+    Registry(String),
+}
+
+#[derive(Debug, Default)]
+struct State {
+    neighbours: BTreeMap<NodeId, SocketAddr>,
+    /// Bytes a second.
+    goodput: HashMap<Place, f64>,
+}
+
+/// A handle; clones share what was learnt.
+#[derive(Debug, Clone)]
+pub struct Sources {
+    own: NodeId,
+    tls: Arc<ClientConfig>,
+    state: Arc<Mutex<State>>,
+}
+
+impl Sources {
+    /// The registry alone, until [`set`](Self::set) says who else; `tls` shows this node's certificate and
+    /// trusts its cluster.
+    #[must_use]
+    pub fn new(own: NodeId, tls: Arc<ClientConfig>) -> Self {
+        Self { own, tls, state: Arc::default() }
+    }
+
+    /// These neighbours may have blobs, and serve them at these addresses.
+    pub fn set(&self, neighbours: BTreeMap<NodeId, SocketAddr>) {
+        self.lock(|state| state.neighbours = neighbours);
+    }
+
+    /// The places to ask, in this order. Neighbours that nothing is known of come first: they are near, and one
+    /// question shows what they are worth.
+    pub(crate) fn places(&self, upstream: &Upstream) -> Vec<Place> {
+        let registry = Place::Registry(upstream.host().to_owned());
+        let mut places = self.lock(|state| {
+            let all = state.neighbours.keys().cloned().map(Place::Neighbour).chain([registry]);
+            let known = |place: &Place| match (state.goodput.get(place), place) {
+                (Some(goodput), _) => *goodput,
+                (None, Place::Neighbour(_)) => f64::INFINITY,
+                (None, Place::Registry(_)) => 0.0,
+            };
+            all.map(|place| (known(&place), place)).collect::<Vec<_>>()
+        });
+        places.sort_by(|(x, a), (y, b)| y.total_cmp(x).then_with(|| a.cmp(b)));
+        places.into_iter().map(|(_, place)| place).collect()
+    }
+
+    /// A place gave so many bytes in this time.
+    pub(crate) fn learn(&self, place: &Place, bytes: u64, took: Duration) {
+        if bytes < SAMPLE_MIN || took.is_zero() {
+            return;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a transfer has far less than 2^52 bytes")]
+        let now = bytes as f64 / took.as_secs_f64();
+        self.lock(|state| {
+            let known = state.goodput.entry(place.clone()).or_insert(now);
+            if *known > 0.0 {
+                *known += NEWEST * (now - *known);
+            }
+        });
+    }
+
+    /// A place gave bytes that were wrong: whoever else there is comes before it.
+    pub(crate) fn distrust(&self, place: &Place) {
+        self.lock(|state| state.goodput.insert(place.clone(), -1.0));
+    }
+
+    /// What a place answers to a question for the blob from this byte on.
+    pub(crate) async fn ask(
+        &self,
+        place: &Place,
+        upstream: &Upstream,
+        (digest, from): (&Digest, u64),
+    ) -> Result<Response<Incoming>, HttpError> {
+        let Place::Neighbour(node) = place else { return upstream.blob(digest, from).await };
+        let address = self.lock(|state| state.neighbours.get(node).copied());
+        let url = format!("https://{}/blobs/{digest}", node_name(node));
+        let range = (from > 0).then(|| (RANGE, format!("bytes={from}-")));
+        let fields: Fields = [(NODE, self.own.to_string())].into_iter().chain(range).collect();
+        let address = address.ok_or_else(|| HttpError::Address { url: url.clone() })?;
+        let way = Way { tls: Arc::clone(&self.tls), address: Some(address) };
+        let answer = ask(&way, &url, &fields, &Fields::new()).await?;
+        match answer.status() {
+            StatusCode::OK | StatusCode::PARTIAL_CONTENT => Ok(answer),
+            status => {
+                let (host, path) = (format!("node {node}"), digest.to_string());
+                Err(HttpError::Status { host, path, status: status.as_u16() })
+            }
+        }
+    }
+
+    fn lock<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        work(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,7 +1,7 @@
 //! The controller as it is installed: unit, user and files under a real systemd.
 
 use edgeloom_machine::{Machine, Parts};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 const UNIT: &str = "edgeloom-controller.service";
@@ -77,17 +77,8 @@ fn a_refused_configuration_is_not_tried_again(machine: &Machine) {
 }
 
 fn install(parts: &Parts) {
-    let shipped = |name: &str| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../systemd").join(name);
-    parts.install(Path::new(env!("CARGO_BIN_EXE_edgeloom-controller")), "/usr/bin/edgeloom-controller");
-    parts.install(Path::new(env!("CARGO_BIN_EXE_edgeloom")), "/usr/bin/edgeloom");
-    for (name, place) in [
-        ("edgeloom-controller.service", "/usr/lib/systemd/system/edgeloom-controller.service"),
-        ("edgeloom-controller.sysusers", "/usr/lib/sysusers.d/edgeloom-controller.conf"),
-        ("edgeloom-controller.tmpfiles", "/usr/lib/tmpfiles.d/edgeloom-controller.conf"),
-        ("controller.toml", "/etc/edgeloom/controller.toml"),
-    ] {
-        parts.install(&shipped(name), place);
-    }
+    let programs = [env!("CARGO_BIN_EXE_edgeloom-controller"), env!("CARGO_BIN_EXE_edgeloom")].map(Path::new);
+    parts.install_controller(programs[0], programs[1]);
     parts.write("/etc/systemd/system/edgeloom-controller.service.d/quick.conf", QUICK);
     let key = rcgen::KeyPair::generate().unwrap();
     let certificate =

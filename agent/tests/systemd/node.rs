@@ -10,17 +10,13 @@ use edgeloom_common::report::Inventory;
 use edgeloom_common::units::{Bytes, MilliCores};
 use edgeloom_machine::{Machine, Parts};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Output;
 use std::time::Instant;
 
 pub(crate) const UNIT: &str = "edgeloom-agent.service";
 const DOCUMENT: &str = include_str!("../../../examples/desired/flows.json");
 const CONTAINER: &str = "edgeloom_crossing_camera";
-/// Docker in the machine: its own socket, its own tables, nothing of the machine around.
-const DOCKER: &str = "[Service]\nType=notify\nDelegate=yes\nKillMode=process\n\
-    ExecStart=/usr/sbin/dockerd -H unix:///run/docker.sock --config-file=/etc/docker-none.json \
-    --exec-opt native.cgroupdriver=cgroupfs --storage-driver=overlay2\n";
 /// Times that let a test end soon; what they are in the shipped unit is looked at by `systemctl show` alone.
 const QUICK: &str = "[Service]\nWatchdogSec=3\nRestartSec=100ms\n";
 const CONFIG: &str = r#"
@@ -140,20 +136,9 @@ impl Node {
 }
 
 fn install(parts: &Parts) {
-    let shipped = |name: &str| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../systemd").join(name);
-    parts.install(Path::new(env!("CARGO_BIN_EXE_edgeloom-agent")), "/usr/bin/edgeloom-agent");
-    for (name, place) in [
-        ("edgeloom-agent.service", "/usr/lib/systemd/system/edgeloom-agent.service"),
-        ("edgeloom-agent.sysusers", "/usr/lib/sysusers.d/edgeloom-agent.conf"),
-        ("edgeloom-agent.tmpfiles", "/usr/lib/tmpfiles.d/edgeloom-agent.conf"),
-        ("edgeloom-agent.sysctl", "/usr/lib/sysctl.d/90-edgeloom-agent.conf"),
-        ("edgeloom-agent.modules", "/usr/lib/modules-load.d/edgeloom-agent.conf"),
-    ] {
-        parts.install(&shipped(name), place);
-    }
+    parts.install_agent(Path::new(env!("CARGO_BIN_EXE_edgeloom-agent")));
+    parts.install_docker("{}");
     parts.write("/etc/systemd/system/edgeloom-agent.service.d/quick.conf", QUICK);
-    parts.write("/etc/systemd/system/docker.service", DOCKER);
-    parts.write("/etc/docker-none.json", "{}");
     parts.write("/etc/edgeloom/agent.toml", CONFIG);
     let certificate = rcgen::generate_simple_self_signed(vec!["n1".to_owned()]).unwrap();
     parts.write("/etc/edgeloom/ca.pem", &certificate.cert.pem());

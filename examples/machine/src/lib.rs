@@ -6,10 +6,13 @@
 //! of it ends with the value, also where the test panics or is killed; only control groups have no owner that
 //! the kernel cleans up after, so those of killed tests go at the next start.
 
+mod shipped;
+
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -17,8 +20,10 @@ use tempfile::TempDir;
 const BOOT: &str = include_str!("boot.sh");
 /// What systemd is to reach: sysinit with users, files and sysctls, and nothing of the machine around.
 const TARGET: &str = "[Unit]\nRequires=basic.target\nAfter=basic.target\nAllowIsolate=yes\n";
-/// The test's process id follows.
+/// The test's process id follows, and which of its machines it is.
 const CGROUP_PREFIX: &str = "edgeloom-machine-";
+/// The end of a wire in each machine.
+const LAN: &str = "lan0";
 /// A loaded machine takes its time; one that does not boot never does.
 const BOOT_LIMIT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(50);
@@ -81,7 +86,9 @@ impl Parts {
     #[must_use]
     pub fn boot(self) -> Machine {
         let mount = cgroup_mount().expect("control groups of version 2 are mounted somewhere");
-        let cgroup = mount.join(format!("{CGROUP_PREFIX}{}", std::process::id()));
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let cgroup = mount.join(format!("{CGROUP_PREFIX}{}-{number}", std::process::id()));
         fs::create_dir_all(&cgroup).expect("root makes control groups");
         let script = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", cgroup.display());
         let log = fs::File::create(self.directory.path().join("log")).expect("the folder is writable");
@@ -140,6 +147,25 @@ impl Machine {
     #[must_use]
     pub fn path(&self, path: &str) -> PathBuf {
         PathBuf::from(format!("/proc/{}/root{path}", self.first))
+    }
+
+    /// The machine's network namespace.
+    #[must_use]
+    pub fn network(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/ns/net", self.first))
+    }
+
+    /// A wire to another machine, `lan0` on both ends, with these addresses (`10.60.0.1/24`).
+    pub fn wire(&self, other: &Self, addresses: [&str; 2]) {
+        let pid = other.first.to_string();
+        let network = format!("--net={}", self.network().display());
+        let wire = ["link", "add", LAN, "type", "veth", "peer", "name", LAN, "netns", &pid];
+        let made = Command::new("nsenter").arg(network).arg("ip").args(wire).status();
+        assert!(made.expect("nsenter is installed").success(), "no wire");
+        for (machine, address) in [self, other].into_iter().zip(addresses) {
+            machine.run(&["ip", "address", "add", address, "dev", LAN]);
+            machine.run(&["ip", "link", "set", LAN, "up"]);
+        }
     }
 
     /// Starts a program in the machine and waits for it, whatever comes of it.
@@ -256,7 +282,8 @@ fn cgroup_mount() -> Option<PathBuf> {
 fn remove_cgroups(is_chosen: impl Fn(&str) -> bool) {
     for group in cgroup_mount().iter().flat_map(|mount| directories(mount)) {
         let name = group.file_name().unwrap_or_default().to_string_lossy();
-        if name.strip_prefix(CGROUP_PREFIX).is_some_and(&is_chosen) {
+        let process = name.strip_prefix(CGROUP_PREFIX).and_then(|rest| rest.split('-').next());
+        if process.is_some_and(&is_chosen) {
             remove_tree(&group);
         }
     }

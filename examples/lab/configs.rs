@@ -1,5 +1,6 @@
 //! The configuration files of registry, containerd, Docker, controller and agents.
 
+use crate::joining::CONTROLLER;
 use crate::lab::{Lab, Node};
 use crate::topology::LinkSpec;
 use anyhow::Result;
@@ -26,7 +27,7 @@ pub(crate) fn write(lab: &Lab) -> Result<()> {
     fs::write(
         state.join("controller.toml"),
         format!(
-            "cluster = \"lab-{}\"\nstate_dir = \"{state_text}/controller\"\n[http]\nlisten = \"10.60.0.2:7070\"\ninsecure = true\ninsecure_network = true\n[mqtt]\nlisten = \"10.60.0.2:8883\"\nca = \"{state_text}/tls/ca.pem\"\ncertificate = \"{state_text}/tls/controller.pem\"\nkey = \"{state_text}/tls/controller.key\"\n[pool]\nnetwork = \"10.77.0.0/16\"\n[registries]\ninsecure = [\"10.60.0.1:5000\"]\n",
+            "cluster = \"lab-{}\"\nstate_dir = \"{state_text}/controller\"\n[http]\nlisten = \"{CONTROLLER}:7070\"\n[mqtt]\nlisten = \"{CONTROLLER}:8883\"\n[pool]\nnetwork = \"10.77.0.0/16\"\n[registries]\ninsecure = [\"10.60.0.1:5000\"]\n",
             lab.id
         ),
     )?;
@@ -39,19 +40,13 @@ pub(crate) fn write(lab: &Lab) -> Result<()> {
 
 fn agent(lab: &Lab, node: &Node<'_>) -> Result<String> {
     let name = &node.spec.name;
-    let (state, tls) = (node.state(), lab.state().join("tls"));
     let mut text = format!(
-        "cluster = \"lab-{id}\"\nnode = \"{name}\"\nstate_dir = \"{}/agent\"\ndocker = \"unix://{}\"\ncgroup = \"{}/{name}\"\n",
-        state.display(),
+        "cluster = \"lab-{id}\"\nnode = \"{name}\"\nstate_dir = \"{}/agent\"\ndocker = \"unix://{}\"\ncgroup = \"{}/{name}\"\n[labels]\n",
+        node.state().display(),
         node.docker_socket().display(),
         crate::cgroup::top(&lab.id),
         id = lab.id
     );
-    let tls = tls.display();
-    write!(
-        text,
-        "[controller]\nhost = \"10.60.0.2\"\nport = 8883\nca = \"{tls}/ca.pem\"\ncertificate = \"{tls}/{name}.pem\"\nkey = \"{tls}/{name}.key\"\n[labels]\n"
-    )?;
     for (label, value) in &node.spec.labels {
         writeln!(text, "{label:?} = {value:?}")?;
     }

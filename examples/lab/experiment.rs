@@ -13,7 +13,7 @@ pub(crate) struct Experiment {
     /// Leave the lab up.
     #[arg(long)]
     keep: bool,
-    /// Take edgeloom-agent and edgeloom-controller from this folder, for instance target/debug, instead of
+    /// Take edgeloom-agent, edgeloom-controller and edgeloom from this folder, for instance target/debug, instead of
     /// building them for release.
     #[arg(long)]
     binaries: Option<PathBuf>,

@@ -14,9 +14,6 @@ use edgeloom_common::view::{JobState, JobView, LinkView};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Where the controller's API is, seen from the host.
-pub(crate) const API: &str = "http://10.60.0.2:7070";
-
 /// How long the nodes may take until the controller counts on them: the reference run and the first
 /// packet trains take some seconds.
 const READY_LIMIT: Duration = Duration::from_secs(90);
@@ -45,15 +42,14 @@ impl Ground {
             lab.nodes().iter().map(|node| (node.spec.name.clone(), node.docker_socket())).collect();
         let engines = Engines::connect(sockets.iter().map(|(name, path)| (name.clone(), path.as_path())))?;
         engines.settle()?;
-        Ok(Self { api: Api::new(API), engines, lab, binaries, begun })
+        Ok(Self { api: Api::new(lab.context()), engines, lab, binaries, begun })
     }
 
-    /// Fills the registry, starts controller and agents.
+    /// Fills the registry, and makes a cluster of the nodes.
     pub(crate) fn start_daemons(&self) -> Result<()> {
         publish::images()?;
         self.binaries.install(&self.lab)?;
-        self.lab.start_controller()?;
-        self.lab.nodes().iter().try_for_each(|node| self.lab.start_agent(node).map(drop))
+        self.lab.start_cluster()
     }
 
     /// Waits until the controller counts on every node.
@@ -150,8 +146,9 @@ impl Ground {
     /// Says how to go on with a lab that stays up.
     pub(crate) fn leave(&self) {
         println!("\nthe lab {} stays up; for instance:", self.lab.id);
-        println!("  target/release/edgeloom --server {API} nodes");
-        println!("  target/release/edgeloom --server {API} run examples/jobs/three-tasks.yaml");
+        println!("  export {}", self.lab.login());
+        println!("  target/release/edgeloom nodes");
+        println!("  target/release/edgeloom run examples/jobs/three-tasks.yaml");
         println!("  cargo lab fault link-down n1 n2");
         println!("  cargo lab down");
     }

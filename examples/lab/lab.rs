@@ -3,8 +3,9 @@
 //! Invariant: whatever exists of a lab can be found from its id alone (names of namespaces and
 //! cgroups, the mark in the processes' environment, directories), so a crashed `up` is reaped too.
 
+use crate::joining::CONTROLLER;
 use crate::topology::{NodeSpec, Topology};
-use crate::{build, certificates, cgroup, command, configs, docker, network, processes};
+use crate::{build, cgroup, command, configs, docker, network, processes};
 use anyhow::{Context, Result, bail, ensure};
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::Signal;
@@ -118,7 +119,6 @@ impl Lab {
         step("namespaces and links");
         network::create(self)?;
         step("cgroups, file systems and configurations");
-        certificates::create(&self.state().join("tls"), &self.topology)?;
         for node in self.nodes() {
             cgroup::create(&self.id, node.spec)?;
             file_system(&node)?;
@@ -138,10 +138,7 @@ impl Lab {
         if let Some(binaries) = binaries {
             step("controller and agents");
             binaries.install(self)?;
-            self.start_controller()?;
-            for node in self.nodes() {
-                self.start_agent(&node)?;
-            }
+            self.start_cluster()?;
         }
         step("up");
         Ok(())
@@ -152,7 +149,11 @@ impl Lab {
     }
 
     pub(crate) fn print_status(&self) {
-        println!("lab {}: registry 10.60.0.1:5000, controller http://10.60.0.2:7070", self.id);
+        println!("lab {}: registry 10.60.0.1:5000, controller https://{CONTROLLER}:7070", self.id);
+        // A bare lab has no controller to talk to.
+        if self.context().exists() {
+            println!("  export {}", self.login());
+        }
         for (name, file) in
             [("registry", "registry.pid"), ("containerd", "containerd.pid"), ("controller", "controller.pid")]
         {

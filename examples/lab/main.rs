@@ -6,7 +6,6 @@
 
 mod api;
 mod build;
-mod certificates;
 mod cgroup;
 mod checks;
 mod closed_loop;
@@ -20,6 +19,7 @@ mod engines;
 mod experiment;
 mod faults;
 mod ground;
+mod joining;
 mod lab;
 mod leftovers;
 mod meter;

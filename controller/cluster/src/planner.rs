@@ -189,6 +189,9 @@ fn addresses(
 
 /// Why a job found no place, one line.
 pub(crate) fn reason(unplaced: &Unplaced) -> String {
+    if unplaced.reasons.is_empty() {
+        return format!("task {} waits for the first node to join and to tell what it has", unplaced.task);
+    }
     let nodes: Vec<String> =
         unplaced.reasons.iter().map(|reason| format!("{}: {}", reason.node, reason.text)).collect();
     format!("task {} finds no node ({})", unplaced.task, nodes.join("; "))

@@ -143,6 +143,18 @@ impl Owner {
         Ok(())
     }
 
+    /// A job that can never fit is refused at once, with the reason of each node. What a node has that is still to
+    /// tell it, as one that has just joined or that a new controller has not heard yet, nobody knows.
+    pub(super) fn refuse_never(&self, outcome: &Outcome) -> Result<(), SubmitError> {
+        let table = &self.nodes.table;
+        let known = |node| table.get(node).is_some_and(|record| record.inventory.is_some());
+        let all_known = !table.is_empty() && self.model().published.keys().chain(table.keys()).all(known);
+        match outcome.unplaced.iter().find(|unplaced| unplaced.never && all_known) {
+            Some(unplaced) => Err(SubmitError::Unplaceable(problems(unplaced))),
+            None => Ok(()),
+        }
+    }
+
     /// What a commit is told as, before it is made.
     fn told(&self, commit: &Commit) -> (JobName, Kind, String) {
         let (plan, job) = (&commit.plan, commit.plan.job.clone());
@@ -169,14 +181,6 @@ impl Owner {
         }
         self.events.note(self.now_ms, Some(job), Kind::Waiting, reason.clone());
         self.state.commit(Event::Delayed { job: job.clone(), reason })
-    }
-}
-
-/// A job that can never fit is refused at once, with the reason of each node.
-pub(super) fn refuse_never(outcome: &Outcome) -> Result<(), SubmitError> {
-    match outcome.unplaced.iter().find(|unplaced| unplaced.never) {
-        Some(unplaced) => Err(SubmitError::Unplaceable(problems(unplaced))),
-        None => Ok(()),
     }
 }
 

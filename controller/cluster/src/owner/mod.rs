@@ -32,7 +32,6 @@ use crate::planner::{new_record, reason};
 use crate::state::State;
 use crate::topology::DownLinks;
 use crate::views;
-use decide::refuse_never;
 use edgeloom_common::desired::Pool;
 use edgeloom_common::ids::{ClusterId, JobName, NodeId, TaskName};
 use edgeloom_common::job::Job;
@@ -119,7 +118,7 @@ impl Owner {
         let record = self.record(order)?;
         let outcome = self.decide(&[&record]);
         if let Ok(outcome) = &outcome {
-            refuse_never(outcome)?;
+            self.refuse_never(outcome)?;
         }
         let accepted = format!("accepted with profile {}", record.profile);
         self.keep(Event::Accepted(Box::new(record)))?;
@@ -140,7 +139,7 @@ impl Owner {
                 return Ok(Planned { view, question: None });
             }
         };
-        refuse_never(&outcome)?;
+        self.refuse_never(&outcome)?;
         if let Some(unplaced) = outcome.unplaced.first() {
             record.reason = reason(unplaced);
         }
@@ -163,6 +162,7 @@ impl Owner {
         }
         if let Some(source) = &order.job.source
             && !self.nodes.table.contains_key(&source.node)
+            && !self.model().published.contains_key(&source.node)
         {
             return Err(SubmitError::SourceUnknown(source.node.clone()));
         }

@@ -2,7 +2,8 @@
 
 use super::world::{World, order};
 use crate::error::SubmitError;
-use edgeloom_common::ids::{JobName, NodeId};
+use edgeloom_common::ids::{JobName, NodeId, TaskName};
+use edgeloom_common::units::Bytes;
 use edgeloom_common::view::JobState;
 
 fn name(text: &str) -> JobName {
@@ -32,6 +33,23 @@ fn a_job_goes_out_in_steps_and_runs() {
     assert_eq!(source.environment["EDGELOOM_OUT_DETECT"], format!("{}:7000", view.tasks[0].address.unwrap()));
     assert_eq!(view.tasks.iter().map(|task| task.bytes_predicted).collect::<Vec<_>>(), [105, 105, 105]);
     assert_eq!(world.owner.submit(order("a")), Err(SubmitError::Exists(name("a"))));
+}
+
+#[test]
+fn a_job_waits_while_a_node_has_yet_to_tell_what_it_has() {
+    let mut world = World::new().restart();
+    let view = world.owner.submit(order("a")).unwrap();
+    assert_eq!(view.state, JobState::Waiting, "a new controller has heard of no node");
+    world.connect();
+    world.settle();
+    assert_eq!(state(&world, "a"), Some(JobState::Running));
+    let mut large = order("b");
+    let detect = large.job.tasks.get_mut(&"detect".parse::<TaskName>().unwrap()).unwrap();
+    detect.program.resources.memory = Bytes(1 << 50);
+    assert!(
+        matches!(world.owner.submit(large), Err(SubmitError::Unplaceable(_))),
+        "no node will ever have it"
+    );
 }
 
 #[test]

@@ -18,6 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
+/// Where the unit looks for the configuration.
+pub const CONFIG_USUAL: &str = "/etc/edgeloom/agent.toml";
 /// The longest interface name of Linux (IFNAMSIZ of net/if.h, less the closing zero).
 const INTERFACE_NAME_MAX: usize = 15;
 const CLASS_MAX: usize = 63;

@@ -12,6 +12,7 @@ mod https;
 mod live;
 mod renew;
 mod server;
+mod unit;
 
 pub use command::{JoinError, JoinOptions, Joined, join};
 pub use file::{Membership, MembershipError};
@@ -19,3 +20,4 @@ pub use https::AskError;
 pub use live::Live;
 pub(crate) use renew::run as renew;
 pub use renew::{Renewal, RenewalError, renew_now};
+pub use unit::{Unit, UnitError, start_unit};

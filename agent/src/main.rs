@@ -2,8 +2,8 @@
 
 use anyhow::Context;
 use clap::{Parser, Subcommand, ValueEnum};
-use edgeloom_agent::config::{Config, ConfigError};
-use edgeloom_agent::join::{JoinOptions, Joined, join};
+use edgeloom_agent::config::{CONFIG_USUAL, Config, ConfigError};
+use edgeloom_agent::join::{JoinOptions, Joined, Unit, join, start_unit};
 use edgeloom_agent::{app, doctor, once};
 use edgeloom_common::desired::DesiredState;
 use edgeloom_common::ids::NodeId;
@@ -18,8 +18,6 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 /// EX_USAGE of sysexits.h: the service manager must not try again what cannot work.
 const EXIT_CONFIG: u8 = 64;
-/// Where the unit looks for the configuration.
-const CONFIG_USUAL: &str = "/etc/edgeloom/agent.toml";
 /// Documents are at most 512 KiB; a file far beyond is a mistake.
 const DOCUMENT_MAX_BYTES: u64 = 1 << 20;
 /// A token is a line of some two hundred characters.
@@ -50,12 +48,15 @@ enum Command {
         #[arg(long)]
         node: Option<NodeId>,
         /// Written if there is none.
-        #[arg(long, default_value = "/etc/edgeloom/agent.toml")]
+        #[arg(long, default_value = CONFIG_USUAL)]
         config: PathBuf,
+        /// Leave the unit as it is, which otherwise starts now and at every boot.
+        #[arg(long)]
+        no_start: bool,
     },
     /// Run the daemon.
     Run {
-        #[arg(long, default_value = "/etc/edgeloom/agent.toml")]
+        #[arg(long, default_value = CONFIG_USUAL)]
         config: PathBuf,
     },
     /// Reconcile with one desired state and print what was observed; exit 0 when converged.
@@ -135,13 +136,18 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         .build()
         .context("cannot start the runtime")?;
     match command {
-        Command::Join { controller, token, node, config } => {
-            let options = JoinOptions { controller, token: token_text(token)?, node, config };
+        Command::Join { controller, token, node, config, no_start } => {
+            let options = JoinOptions { controller, token: token_text(token)?, node, config: config.clone() };
             let (how, cluster, node) = match runtime.block_on(join(options))? {
                 Joined::Now { cluster, node } => ("is now", cluster, node),
                 Joined::Before { cluster, node } => ("was already", cluster, node),
             };
-            println!("this machine {how} node {node} of cluster {cluster}; `edgeloom-agent run` starts it");
+            println!("this machine {how} node {node} of cluster {cluster}");
+            let unit = if no_start { Unit::Absent } else { start_unit(&config)? };
+            match unit {
+                Unit::Started => println!("its agent runs, and starts at every boot"),
+                Unit::Absent => println!("`edgeloom-agent run` starts its agent"),
+            }
             Ok(ExitCode::SUCCESS)
         }
         Command::Run { config } => {

@@ -20,7 +20,7 @@ impl NodeState {
     #[must_use]
     pub(crate) fn observed(&self) -> Observed {
         let version = self.version();
-        let network_applied = self.desired.is_some() && self.kernel.is_whole(version);
+        let network_applied = self.desired.is_some() && self.is_kept() && self.kernel.is_whole(version);
         let mut containers = Vec::new();
         let mut settled = network_applied && self.containers.found.is_some();
         let context = Context {

@@ -27,6 +27,8 @@ pub(crate) struct NodeState {
     saving: bool,
     /// The version that could not be saved, until the next look.
     unsaved: Option<Version>,
+    /// The version whose saving ended last, well or not.
+    offered: Version,
 }
 
 impl NodeState {
@@ -44,6 +46,7 @@ impl NodeState {
             saved: Version::default(),
             saving: false,
             unsaved: None,
+            offered: Version::default(),
         }
     }
 
@@ -78,6 +81,14 @@ impl NodeState {
     /// This version is on disk.
     pub(super) fn saved(&mut self, version: Version) {
         self.saved = version;
+        self.offered = version;
+    }
+
+    /// A new start would go on from this document, or from none after it. Until then nothing is begun or ended for
+    /// it, nor is it confirmed: the one before would be in force again, with tasks that run elsewhere by then. A
+    /// disk that takes nothing is told as a problem, and must not keep jobs from being stopped.
+    pub(super) fn is_kept(&self) -> bool {
+        self.offered == self.version()
     }
 
     pub(super) fn look_again(&mut self) {
@@ -135,7 +146,8 @@ impl NodeState {
         let network_applied = self.kernel.carries(self.version());
         let (images, contact) = (&self.images, &self.contact);
         let context = Context { document: document.as_deref(), images, contact, network_applied, now };
-        todo.extend(self.containers.next_actions(document.as_deref(), &context));
+        let kept = document.as_deref().filter(|_| self.is_kept());
+        todo.extend(self.containers.next_actions(kept, &context));
         todo
     }
 
@@ -153,6 +165,7 @@ impl NodeState {
         match done {
             Done::Saved(version, saved) => {
                 self.saving = false;
+                self.offered = version;
                 match &saved {
                     Ok(()) => self.saved = version,
                     // A full disk is tried again at the next look, and reported until then.
@@ -192,5 +205,65 @@ impl NodeState {
             self.kernel.doubt_network();
         }
         self.containers.started(key, container, started, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contact::Past;
+    use crate::engine::FoundState;
+    use crate::engine::fake::{document, found, spec};
+    use crate::store::StateError;
+    use std::io::ErrorKind;
+
+    /// What is done to containers; the kernel has taken every document.
+    fn steps(state: &mut NodeState) -> Vec<&'static str> {
+        let now = Instant::now();
+        let pool = document(1, vec![]).pool;
+        state.absorb(Done::NetworkEnsured(pool, Ok(None)), now);
+        state.next_actions(now);
+        state.absorb(Done::Applied(state.version(), Ok(vec![])), now);
+        let step = |todo: Todo| match todo {
+            Todo::Create(_) => Some("create"),
+            Todo::Remove(_) => Some("remove"),
+            _ => None,
+        };
+        state.next_actions(now).into_iter().filter_map(step).collect()
+    }
+
+    fn with_container_of_the_first_document(disk: &tempfile::TempDir) -> NodeState {
+        let contact = Contact::at_start(Past::Nothing, Instant::now());
+        let mut state = NodeState::new(History::open(disk.path()).0, contact);
+        state.take(document(1, vec![spec("a", "h1")]));
+        state.saved(state.version());
+        state.absorb(Done::Listed(0, Ok(vec![found("a", "h1", FoundState::Running)])), Instant::now());
+        state
+    }
+
+    #[test]
+    fn nothing_is_ended_nor_confirmed_before_a_new_start_would_know_of_it() {
+        let disk = tempfile::tempdir().unwrap();
+        let mut state = with_container_of_the_first_document(&disk);
+        assert!(steps(&mut state).is_empty() && state.observed().network_applied);
+        state.take(document(2, vec![]));
+        assert!(steps(&mut state).is_empty() && !state.observed().network_applied);
+        state.absorb(Done::Saved(state.version(), Ok(())), Instant::now());
+        assert!(state.observed().network_applied);
+        assert_eq!(steps(&mut state), ["remove"]);
+    }
+
+    #[test]
+    fn a_disk_that_takes_nothing_does_not_keep_a_job_from_being_stopped() {
+        let disk = tempfile::tempdir().unwrap();
+        let mut state = with_container_of_the_first_document(&disk);
+        state.take(document(2, vec![]));
+        assert!(steps(&mut state).is_empty());
+        let full = StateError::Write { path: "desired.json".into(), source: ErrorKind::StorageFull.into() };
+        state.absorb(Done::Saved(state.version(), Err(full)), Instant::now());
+        assert!(state.observed().network_applied);
+        assert_eq!(steps(&mut state), ["remove"]);
+        state.look_again();
+        assert!(state.observed().network_applied, "another attempt takes nothing back");
     }
 }

@@ -127,6 +127,17 @@ impl Api {
         }
     }
 
+    /// Any request: the status and the body of its answer, whatever they are.
+    pub(crate) fn request(&self, request: &Request<'_>) -> Result<(u16, String)> {
+        let client = self.client()?;
+        let mut answer = match request {
+            Request::Get(path) => self.fetch(path)?,
+            Request::Post(path, body) => self.send(path, body)?,
+            Request::Delete(path) => client.signed(client.agent.delete(client.url(path))).call(),
+        }?;
+        Ok((answer.status().as_u16(), answer.body_mut().read_to_string()?))
+    }
+
     /// What happened after event `number`, oldest first.
     pub(crate) fn events_after(&self, number: u64) -> Result<Vec<EventView>> {
         let list: EventList = read("reading the events", 200, self.fetch("/v1/events")?)?;
@@ -154,6 +165,14 @@ impl Api {
         let _: JobView = read("stopping the job", 202, client.signed(request).call())?;
         wait_for(&format!("{name} to be gone"), Duration::from_secs(60), || Ok(self.job(name)?.is_none()))
     }
+}
+
+/// A request as it is, path first.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Request<'a> {
+    Get(&'a str),
+    Post(&'a str, &'a str),
+    Delete(&'a str),
 }
 
 /// What became of a posted job.

@@ -87,6 +87,19 @@ pub(crate) fn members(lab: &str) -> Vec<i32> {
     pids
 }
 
+/// A node's containers by their ids, and the processes of each.
+pub(crate) fn containers(lab: &str, node: &str) -> Vec<(String, Vec<i32>)> {
+    let root = if unified() { PathBuf::from(ROOT) } else { Path::new(ROOT).join("memory") };
+    let entries = fs::read_dir(root.join(top(lab)).join(node)).into_iter().flatten().flatten();
+    let container = |entry: fs::DirEntry| {
+        let id = entry.file_name().into_string().ok()?;
+        let is_id = id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let text = fs::read_to_string(entry.path().join("cgroup.procs")).ok().filter(|_| is_id)?;
+        Some((id, text.lines().filter_map(|line| line.parse().ok()).collect()))
+    };
+    entries.filter_map(container).collect()
+}
+
 pub(crate) fn remove(lab: &str) {
     for top in tops(lab) {
         // What is still busy shows up as a leftover; `down` looks again.

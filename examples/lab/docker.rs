@@ -13,9 +13,18 @@ pub(crate) fn ask(socket: &Path, path: &str) -> Result<Value> {
     serde_json::from_str(&body).with_context(|| format!("Docker's answer to {path}"))
 }
 
+/// The daemon answers at once: one that starts takes connections before it does.
+pub(crate) fn answers(socket: &Path) -> bool {
+    ask_within(socket, "/_ping", Duration::from_millis(200)).is_ok()
+}
+
 fn ask_text(socket: &Path, path: &str) -> Result<String> {
+    ask_within(socket, path, Duration::from_secs(30))
+}
+
+fn ask_within(socket: &Path, path: &str, patience: Duration) -> Result<String> {
     let mut stream = UnixStream::connect(socket).with_context(|| socket.display().to_string())?;
-    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+    stream.set_read_timeout(Some(patience))?;
     write!(stream, "GET {path} HTTP/1.0\r\nHost: docker\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;

@@ -20,6 +20,7 @@ mod experiment;
 mod faults;
 mod ground;
 mod joining;
+mod kills;
 mod lab;
 mod leftovers;
 mod meter;
@@ -63,6 +64,11 @@ enum Verb {
     ClosedLoop {
         #[command(flatten)]
         settings: closed_loop::Settings,
+    },
+    /// Kill daemons at random while jobs come and go, and count what was lost.
+    Kills {
+        #[command(flatten)]
+        settings: kills::Settings,
     },
     /// Install what is missing.
     Prepare,
@@ -116,6 +122,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Verb::Demo { experiment } => return demo::run(&experiment).map(verdict),
         Verb::Streaming { settings } => return streaming::run(&settings).map(verdict),
         Verb::ClosedLoop { settings } => return closed_loop::run(&settings).map(verdict),
+        Verb::Kills { settings } => return kills::run(&settings).map(verdict),
         Verb::Prepare => prepare::prepare()?,
         Verb::Up { topology, bare } => {
             let text = match topology {

@@ -8,6 +8,7 @@ use crate::accept::Refusal;
 use edgeloom_common::desired::DesiredState;
 use edgeloom_common::measure::MeasureCommand;
 use edgeloom_common::report::{Inventory, Links, LogsCommand, Observed, Reply, Report};
+use std::sync::Arc;
 
 /// What the agent says. Presence (`Status`) is the session's own affair: it knows when it connects.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub enum Up {
     Links(Links),
     Observed(Observed),
     Reply(Reply),
+    /// The document in force, for a controller that asked for it.
+    Held(Arc<DesiredState>),
 }
 
 /// What the agent hears.
@@ -30,6 +33,8 @@ pub enum Down {
     Desired(Box<DesiredState>),
     /// A document that did not read, and why.
     Unread(Refusal),
+    /// A request for the document in force.
+    DocumentAsked,
     /// A request for logs and its id.
     Logs(u64, LogsCommand),
     /// A request to measure a program, and its id.

@@ -276,10 +276,13 @@ async fn large_documents_pass_and_malformed_ones_are_ignored() {
     let logs = command(&"n1".parse().unwrap(), "logs", 17);
     controller.say(&logs, false, b"not a command".to_vec()).await;
     controller.say(&logs, false, br#"{"job":"j","task":"t","follow":true,"tail":5}"#.to_vec()).await;
+    let asked = command(&"n1".parse().unwrap(), "document", 18);
+    controller.say(&asked, false, b"{}".to_vec()).await;
     match node.next().await {
         Down::Logs(17, command) => assert_eq!((command.follow, command.tail), (true, Some(5))),
         other => panic!("unexpected {other:?}"),
     }
+    assert!(matches!(node.next().await, Down::DocumentAsked));
 }
 
 #[tokio::test]

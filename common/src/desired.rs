@@ -46,6 +46,10 @@ pub struct DesiredState {
     /// since this node was configured.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub neighbours: BTreeMap<NodeId, Ipv4Addr>,
+    /// What the controller asks back if its own state is lost: jobs that have tasks here, each sealed by the
+    /// controller for itself alone.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub copies: BTreeMap<JobName, String>,
 }
 
 impl DesiredState {
@@ -66,6 +70,7 @@ impl DesiredState {
             stop_after_s: BTreeMap::new(),
             alternates: Vec::new(),
             neighbours: BTreeMap::new(),
+            copies: BTreeMap::new(),
         }
     }
 

@@ -266,3 +266,8 @@ pub struct Reply {
     #[serde(default)]
     pub error: String,
 }
+/// A request for the document that the node holds, `cmd/document/<id>`: a controller that lost its state
+/// rebuilds it from what nodes hold.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DocumentCommand {}
+

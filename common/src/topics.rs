@@ -35,12 +35,14 @@ pub enum Uplink {
     Observed,
     /// Chunks of an answer to a command; QoS 1.
     Reply,
+    /// The document that the node holds, when it was asked for it; QoS 1.
+    Held,
 }
 
 impl Uplink {
     /// Every kind, for subscriptions and access lists.
-    pub const ALL: [Self; 6] =
-        [Self::Status, Self::Report, Self::Inventory, Self::Links, Self::Observed, Self::Reply];
+    pub const ALL: [Self; 7] =
+        [Self::Status, Self::Report, Self::Inventory, Self::Links, Self::Observed, Self::Reply, Self::Held];
 
     /// The topic level of this kind.
     #[must_use]
@@ -52,6 +54,7 @@ impl Uplink {
             Self::Links => "links",
             Self::Observed => "observed",
             Self::Reply => "reply",
+            Self::Held => "held",
         }
     }
 

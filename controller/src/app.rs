@@ -10,7 +10,7 @@ use crate::config::{Config, Security};
 use crate::logs::Logs;
 use crate::notify;
 use edgeloom_bus::{Bus, Incoming, Outgoing};
-use edgeloom_cluster::{Cluster, NodeMessage, Publish};
+use edgeloom_cluster::{Cluster, CopyKeys, NodeMessage, Publish};
 use edgeloom_common::desired::SCHEMA;
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::topics;
@@ -64,7 +64,7 @@ pub async fn run(config: Config, stop: CancellationToken, service: Service) -> R
     // A channel each: the cluster's closes when its owner task is gone.
     let (cluster_publish, cluster_published) = mpsc::channel(PUBLISH_QUEUE);
     let (logs_publish, logs_published) = mpsc::channel(PUBLISH_QUEUE);
-    let cluster = Cluster::start(settings(&config), cluster_publish)?;
+    let cluster = Cluster::start(settings(&config, &identity), cluster_publish)?;
     let Bus { incoming, outgoing, address: mqtt } = edgeloom_bus::start(bus_config(&config, &identity)?)?;
     let logs = Logs::new(logs_publish);
     outgoing.send(presence(true)).await.map_err(|_| AppError::Ended { part: "the broker" })?;
@@ -109,13 +109,14 @@ fn presence(online: bool) -> Outgoing {
     Outgoing { topic: topics::controller_status(), payload, retain: true }
 }
 
-fn settings(config: &Config) -> edgeloom_cluster::Settings {
+fn settings(config: &Config, identity: &Identity) -> edgeloom_cluster::Settings {
     edgeloom_cluster::Settings {
         cluster: config.cluster.clone(),
         state_dir: config.state_dir.clone(),
         profile: config.profile.clone(),
         pool: config.pool.clone(),
         insecure_registries: config.insecure_registries.clone(),
+        copy_keys: CopyKeys::new(&identity.derived_keys(b"copies of jobs")),
     }
 }
 
@@ -221,6 +222,7 @@ async fn inward(mut incoming: mpsc::Receiver<(NodeId, Incoming)>, cluster: Clust
             Incoming::Inventory(inventory) => NodeMessage::Inventory(inventory),
             Incoming::Links(links) => NodeMessage::Links(links),
             Incoming::Observed(observed) => NodeMessage::Observed(observed),
+            Incoming::Held(document) => NodeMessage::Held(document),
         };
         cluster.observe(node, message).await;
     }

@@ -55,6 +55,9 @@ enum Command {
         #[arg(long, conflicts_with = "dry_run")]
         overrule: bool,
     },
+        /// Also where nothing is lost here: what nodes run that this state knows nothing of comes back.
+        #[arg(long, conflicts_with_all = ["dry_run", "overrule"])]
+        regain: bool,
     /// Write the state as one document; the controller may run.
     Export {
         #[arg(long, default_value = CONFIG)]
@@ -113,11 +116,12 @@ fn carry_out(command: &Command, config: Config) -> anyhow::Result<()> {
     match command {
         Command::Run { config: path } => return run(config, path),
         Command::Init { .. } => init(&config)?,
-        Command::Repair { dry_run, overrule, .. } => {
-            let extent = match (dry_run, overrule) {
-                (true, _) => Extent::Look,
-                (false, true) => Extent::Overrule,
-                (false, false) => Extent::Replace,
+        Command::Repair { dry_run, overrule, regain, .. } => {
+            let extent = match (dry_run, overrule, regain) {
+                (true, ..) => Extent::Look,
+                (_, true, _) => Extent::Overrule,
+                (.., true) => Extent::Regain,
+                _ => Extent::Replace,
             };
             tell(&upkeep::repair(&config, extent)?)?;
         }

@@ -31,6 +31,7 @@ pub(super) async fn run(node: Node, mut down: mpsc::Receiver<Down>, outlets: Out
             Down::Disconnected(heard) => Command::Disconnected(heard),
             Down::Desired(document) => Command::Desired(document),
             Down::Unread(refusal) => Command::Refused(refusal),
+            Down::DocumentAsked => Command::DocumentAsked,
             Down::Logs(id, command) => {
                 tracing::debug!(id, job = %command.job, task = %command.task, "logs asked for");
                 logs.take(id, command);

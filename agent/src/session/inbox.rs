@@ -6,7 +6,7 @@ use crate::wire::Down;
 use edgeloom_common::desired::{DesiredState, SCHEMA};
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::measure;
-use edgeloom_common::report::Status;
+use edgeloom_common::report::{DocumentCommand, Status};
 use edgeloom_common::topics::{DOCUMENT_MAX, controller_status, desired, parse_command};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -77,6 +77,9 @@ impl Inbox {
 
     fn command(&self, topic: &str, payload: &[u8]) -> Option<Down> {
         match parse_command(&self.node, topic)? {
+            ("document", _) => {
+                read::<DocumentCommand>(topic, payload, COMMAND_MAX).ok().map(|_| Down::DocumentAsked)
+            }
             ("logs", id) => read(topic, payload, COMMAND_MAX).ok().map(|command| Down::Logs(id, command)),
             ("measure", id) => {
                 read(topic, payload, measure::COMMAND_MAX).ok().map(|command| Down::Measure(id, command))

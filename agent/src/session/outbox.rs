@@ -1,7 +1,7 @@
 //! What the agent said and has not left yet.
 //!
-//! Reports are worth something only when fresh: sent at once or never. Of inventory, links and observed
-//! state the newest waits for the connection. Pieces of replies keep their order in a bounded
+//! Reports are worth something only when fresh: sent at once or never. Of inventory, links, observed state
+//! and the document held the newest waits for the connection. Pieces of replies keep their order in a bounded
 //! queue and do not outlive a connection.
 
 use crate::wire::Up;
@@ -25,6 +25,7 @@ struct Waiting {
     inventory: Option<Vec<u8>>,
     links: Option<Vec<u8>>,
     observed: Option<Vec<u8>>,
+    held: Option<Vec<u8>>,
     replies: VecDeque<Vec<u8>>,
     replies_bytes: usize,
 }
@@ -49,6 +50,7 @@ impl Outbox {
             Up::Links(links) => self.lock().links = encode(Uplink::Links, links),
             Up::Inventory(inventory) => self.lock().inventory = encode(Uplink::Inventory, inventory),
             Up::Observed(observed) => self.lock().observed = encode(Uplink::Observed, observed),
+            Up::Held(document) => self.lock().held = encode(Uplink::Held, &**document),
             Up::Reply(reply) => self.lock().add_reply(encode(Uplink::Reply, reply), reply.last),
         }
         self.flush();
@@ -84,6 +86,7 @@ impl Outbox {
             (Uplink::Inventory, &mut waiting.inventory),
             (Uplink::Links, &mut waiting.links),
             (Uplink::Observed, &mut waiting.observed),
+            (Uplink::Held, &mut waiting.held),
         ];
         for (kind, slot) in slots {
             if let Some(payload) = slot.take() {
@@ -112,7 +115,7 @@ impl Outbox {
     fn send(&self, kind: Uplink, payload: Vec<u8>) -> Option<Vec<u8>> {
         let (quality, retain) = match kind {
             Uplink::Report | Uplink::Links => (QoS::AtMostOnce, false),
-            Uplink::Observed | Uplink::Reply => (QoS::AtLeastOnce, false),
+            Uplink::Observed | Uplink::Reply | Uplink::Held => (QoS::AtLeastOnce, false),
             Uplink::Status | Uplink::Inventory => (QoS::AtLeastOnce, true),
         };
         match self.client.try_publish(kind.topic(&self.node), quality, retain, payload) {

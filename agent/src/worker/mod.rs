@@ -51,6 +51,8 @@ pub(crate) enum Command {
     Desired(Box<DesiredState>),
     /// A document came that is none.
     Refused(Refusal),
+    /// The controller has lost what it wanted of this node.
+    DocumentAsked,
     /// The controller may have lost what was said: say it again.
     Connected,
     /// The session ended; it was heard of last at this time.
@@ -84,6 +86,8 @@ pub(crate) struct Worker<E> {
     owner: Owner,
     up: mpsc::Sender<Up>,
     sent: Option<Observed>,
+    /// The controller waits for the document in force.
+    asked: bool,
     pulse: Pulse,
 }
 
@@ -108,7 +112,7 @@ impl<E: ContainerEngine> Worker<E> {
         }
         state.saved(state.version());
         let actions = Actions::new(engine, network, bridge, Files { desired: file, contact });
-        Self { state, actions, owner, up, sent: None, pulse: Pulse::default() }
+        Self { state, actions, owner, up, sent: None, asked: false, pulse: Pulse::default() }
     }
 
     /// Tells the service manager how this worker stands, and that it is not stuck.
@@ -131,6 +135,7 @@ impl<E: ContainerEngine> Worker<E> {
             let now = self.state.observed();
             self.pulse.tell(self.state.has_begun(), &now);
             let next = (self.sent.as_ref() != Some(&now)).then_some(now);
+            let asked = self.asked;
             let wake = self.wake();
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -142,13 +147,29 @@ impl<E: ContainerEngine> Worker<E> {
                 _ = look.tick() => self.state.look_again(),
                 () = tokio::time::sleep_until(wake) => {}
                 () = self.pulse.due() => self.pulse.beat(self.state.is_stuck(Instant::now())),
-                permit = up.reserve(), if next.is_some() => {
-                    let (Ok(permit), Some(next)) = (permit, next) else { return };
-                    self.note(&next);
-                    permit.send(Up::Observed(next.clone()));
-                    self.sent = Some(next);
+                permit = up.reserve(), if next.is_some() || asked => {
+                    let Ok(permit) = permit else { return };
+                    self.say(permit, next);
                 }
             }
+        }
+    }
+
+    /// What is observed, if that is news; else the document, which was asked for.
+    fn say(&mut self, permit: mpsc::Permit<'_, Up>, news: Option<Observed>) {
+        if let Some(news) = news {
+            self.note(&news);
+            permit.send(Up::Observed(news.clone()));
+            self.sent = Some(news);
+            return;
+        }
+        self.asked = false;
+        if let Some(document) = &self.state.desired {
+            tracing::info!(
+                generation = document.generation,
+                "the controller asks what it wanted of this node"
+            );
+            permit.send(Up::Held(Arc::clone(document)));
         }
     }
 
@@ -164,7 +185,8 @@ impl<E: ContainerEngine> Worker<E> {
         match command {
             Command::Desired(document) => self.judge(*document),
             Command::Refused(refusal) => self.refuse(&refusal),
-            Command::Connected => self.sent = None,
+            Command::Connected => (self.sent, self.asked) = (None, false),
+            Command::DocumentAsked => self.asked = true,
             Command::Disconnected(heard) => self.state.contact.lost(heard),
             Command::EngineChanged => self.state.containers_changed(),
             Command::EngineRestarted => self.state.engine_restarted(),

@@ -124,6 +124,23 @@ async fn a_document_becomes_containers_and_an_empty_one_removes_them() {
 }
 
 #[tokio::test]
+async fn a_controller_that_asks_gets_the_document_in_force() {
+    let node = Node::new();
+    let mut agent = node.agent();
+    agent.commands.send(Command::DocumentAsked).await.unwrap();
+    let wanted = document(1, tasks("h1"));
+    agent.tell(wanted.clone()).await;
+    agent.converged(1).await;
+    agent.commands.send(Command::DocumentAsked).await.unwrap();
+    let held = loop {
+        if let Up::Held(held) = agent.said.recv().await.unwrap() {
+            break held;
+        }
+    };
+    assert_eq!(*held, wanted);
+}
+
+#[tokio::test]
 async fn the_network_is_told_applied_before_any_container_runs() {
     let node = Node::new();
     let mut agent = node.agent();

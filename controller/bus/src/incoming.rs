@@ -1,5 +1,6 @@
 //! What a node's message says, by the topic it came on.
 
+use edgeloom_common::desired::DesiredState;
 use edgeloom_common::report::{Inventory, Links, Observed, Reply, Report, Status};
 use edgeloom_common::topics::Uplink;
 use serde::de::DeserializeOwned;
@@ -14,6 +15,8 @@ pub enum Incoming {
     Links(Links),
     Observed(Observed),
     Reply(Reply),
+    /// The document that the node holds.
+    Held(Box<DesiredState>),
     /// Not said by the node: what was refused in its name, for people.
     Refused(String),
 }
@@ -31,6 +34,7 @@ impl Incoming {
             Uplink::Links => Self::Links(read(payload)?),
             Uplink::Observed => Self::Observed(read(payload)?),
             Uplink::Reply => Self::Reply(read(payload)?),
+            Uplink::Held => Self::Held(read(payload)?),
         })
     }
 }

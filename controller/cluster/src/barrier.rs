@@ -78,6 +78,7 @@ impl Step<'_> {
             routes: self.prepared_routes(node, &now, target),
             alternates: target.alternates.clone(),
             neighbours: target.neighbours.clone(),
+            copies: target.copies.clone(),
             ..now
         }
     }

@@ -3,6 +3,7 @@
 //! The owner has a thread of its own, since it waits for the disk before it answers; commands reach it
 //! through a bounded queue. Registries are asked in the caller's task, so a slow one holds up nobody else.
 
+use crate::copies::CopyKeys;
 use crate::documents::programs;
 use crate::error::{ForgetError, StartError, StopError, SubmitError};
 use crate::events::Kind;
@@ -40,6 +41,8 @@ pub struct Settings {
     pub pool: Pool,
     /// Registries (host:port) spoken to in plain HTTP.
     pub insecure_registries: Vec<String>,
+    /// For the copies of jobs that nodes keep.
+    pub copy_keys: CopyKeys,
 }
 
 /// The owner went around: it is not stuck.
@@ -71,7 +74,8 @@ impl Cluster {
         })?;
         let registry = Arc::new(Registry::new(settings.insecure_registries)?);
         let state = State::open(&settings.state_dir)?;
-        let ownership = Ownership { cluster: settings.cluster, pool: settings.pool, profile };
+        let Settings { cluster, pool, copy_keys: keys, .. } = settings;
+        let ownership = Ownership { cluster, pool, profile, keys };
         let owner = Owner::new(ownership, state, Outbox::new(outgoing), now_ms());
         let (commands, received) = mpsc::channel(COMMAND_QUEUE);
         let (beat, beats) = watch::channel(Beat::default());

@@ -14,6 +14,7 @@ use crate::rebuild::{Rebuilt, rebuild};
 use crate::salvage::{Outcome, Salvage, salvage};
 use crate::store::Store;
 use edgeloom_disk::{Folder, Lock};
+use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -97,6 +98,8 @@ pub enum Extent {
     Replace,
     /// Also where nothing is lost here: nodes that hold newer documents follow what is left.
     Overrule,
+    /// Also where nothing is lost here: what nodes hold in newer documents comes back.
+    Regain,
 }
 
 /// Goes on with what is left of a state of which acknowledged changes are lost.
@@ -106,7 +109,14 @@ pub enum Extent {
 pub fn repair(path: &Path, extent: Extent) -> Result<Outcome, StartError> {
     check_owner(path)?;
     let directory = Directory::open(path)?;
+    let empty = directory.is_empty();
     let loss = match rebuild(&directory.found, directory.stored.clone()) {
+        // Where nothing is, everything is lost.
+        Ok(Rebuilt { mut model, .. }) if extent == Extent::Regain || (empty && extent == Extent::Replace) => {
+            model.begin_regain(BTreeSet::new());
+            directory.begin_anew(&model)?;
+            return Ok(Outcome::from_nodes(&model));
+        }
         Ok(Rebuilt { mut model, .. }) if extent == Extent::Overrule => {
             model.raise_epoch(now_s());
             model.overrules = true;
@@ -118,7 +128,7 @@ pub fn repair(path: &Path, extent: Extent) -> Result<Outcome, StartError> {
         Err(StartError::Lost(loss)) => *loss,
         Err(error) => return Err(error),
     };
-    let Salvage { model, outcome } = salvage(&directory.found, directory.stored.clone(), loss, now_s())?;
+    let Salvage { model, outcome } = salvage(&directory.found, directory.stored.clone(), loss)?;
     if extent != Extent::Look {
         directory.begin_anew(&model)?;
     }

@@ -3,6 +3,7 @@
 //! Pure. Generations are given when a document is published; here every document has version (0, 0). Equal
 //! inputs give equal documents, so a restart of the controller changes nothing on any node.
 
+use crate::copies::{CopyKeys, add_copies};
 use crate::missing::sha256;
 use crate::model::{JobRecord, Model};
 use crate::pulls;
@@ -26,6 +27,7 @@ pub(crate) struct Ground<'a> {
     pub(crate) cluster: &'a ClusterId,
     pub(crate) pool: &'a Pool,
     pub(crate) down: &'a DownLinks,
+    pub(crate) keys: &'a CopyKeys,
 }
 
 /// The documents of every node that is known or was ever published to.
@@ -48,6 +50,7 @@ pub(crate) fn documents(model: &Model, ground: &Ground<'_>) -> Documents {
         }
     }
     add_images(&mut documents, model);
+    add_copies(&mut documents, model, ground.keys);
     for (node, document) in &mut documents {
         document.routes.sort();
         document.alternates.sort();

@@ -59,6 +59,9 @@ pub enum SubmitError {
     RegistryUnreachable(RegistryError),
     #[error("the job fits nowhere")]
     Unplaceable(Vec<ProblemItem>),
+    /// After a repair.
+    #[error("nodes are asked what they run, since the controller's state was lost; try again in a minute")]
+    Gathering,
     /// The state cannot be written, or the cluster has ended.
     #[error("the cluster's state cannot be changed; the controller's log says why")]
     Unavailable,

@@ -34,6 +34,10 @@ pub(crate) enum Kind {
     NodeLost,
     /// Back, and rid of what was placed elsewhere meanwhile.
     NodeReturned,
+    /// Will not come back.
+    Forgotten,
+    /// Lost by the controller, and given back by nodes.
+    Regained,
     LinkUp,
     LinkDown,
 }
@@ -57,6 +61,8 @@ impl Kind {
             Self::Refused => "refused",
             Self::NodeLost => "node-lost",
             Self::NodeReturned => "node-returned",
+            Self::Forgotten => "node-forgotten",
+            Self::Regained => "regained",
             Self::LinkUp => "link-up",
             Self::LinkDown => "link-down",
         }

@@ -5,7 +5,8 @@
 //! node goes out in steps that never loop a packet nor overbook a link.
 //!
 //! Pure: `model record documents barrier booking topology missing pulls addresses strategy capacity throughput
-//! replan events moves holding lost rebuild salvage`. Acting: `journal store directory transfer outbox registry`.
+//! replan events moves holding lost rebuild salvage
+//! copies regain`. Acting: `journal store directory transfer outbox registry`.
 //! One owner holds it together.
 
 mod addresses;
@@ -13,6 +14,7 @@ mod barrier;
 mod booking;
 mod capacity;
 mod cluster;
+mod copies;
 mod directory;
 mod documents;
 mod error;
@@ -32,6 +34,7 @@ mod profiler;
 mod pulls;
 mod rebuild;
 mod record;
+mod regain;
 mod registry;
 mod replan;
 mod salvage;
@@ -46,6 +49,7 @@ mod transfer;
 mod views;
 
 pub use cluster::{Beat, Cluster, Settings};
+pub use copies::CopyKeys;
 pub use directory::{Extent, repair};
 pub use error::{ForgetError, StartError, StopError, SubmitError};
 pub use journal::{JournalError, Loss};

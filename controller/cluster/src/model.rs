@@ -7,6 +7,7 @@
 use crate::missing::Layers;
 use crate::profiler::{Book, Kept};
 pub(crate) use crate::record::{JobRecord, Phase, Stray};
+use crate::regain::Regain;
 use edgeloom_common::desired::{DesiredState, ImageRef, Version};
 use edgeloom_common::ids::{JobName, NodeId, TaskName};
 use edgeloom_sched::plan::JobPlan;
@@ -27,6 +28,9 @@ pub(crate) struct Model {
     /// The operator has put this state in place: nodes follow it, also those that hold newer documents.
     #[serde(default)]
     pub(crate) overrules: bool,
+    /// What nodes hold beyond this state comes back from them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) regain: Option<Regain>,
     /// What was measured of programs.
     #[serde(default)]
     pub(crate) profiles: Book,
@@ -39,6 +43,9 @@ pub(crate) struct Model {
     #[serde(default)]
     pub(crate) forgotten: BTreeMap<NodeId, Version>,
 }
+
+/// No epoch that was ever given is above: a node that says so would leave no room for later ones.
+pub(crate) const EPOCH_MAX: u64 = u64::MAX / 2;
 
 /// Each node's neighbours, with its own address on the link.
 pub(crate) type Topology = BTreeMap<NodeId, BTreeMap<NodeId, Ipv4Addr>>;
@@ -126,6 +133,14 @@ pub(crate) enum Event {
     Published {
         documents: Vec<DesiredState>,
     },
+    /// What came back from nodes, whose documents go out again with a new version.
+    Regained {
+        epoch: u64,
+        records: Vec<JobRecord>,
+        documents: Vec<DesiredState>,
+        /// Of nodes that have not told of their links themselves.
+        topology: Topology,
+    },
     Topology {
         node: NodeId,
         neighbours: BTreeMap<NodeId, Ipv4Addr>,
@@ -156,6 +171,12 @@ impl Event {
 }
 
 impl Model {
+    /// What nodes hold beyond this state comes back from them, but for these jobs.
+    pub(crate) fn begin_regain(&mut self, ended: BTreeSet<JobName>) {
+        self.overrules = false;
+        self.regain = Some(Regain { ended, gathered: false });
+    }
+
     /// What a new cluster begins with.
     pub(crate) fn first() -> Self {
         Self { epoch: 1, ..Self::default() }
@@ -184,6 +205,9 @@ impl Model {
             Event::Snapshot(model) => *self = *model,
             Event::EpochRaised { epoch } => self.epoch = self.epoch.max(epoch),
             Event::Accepted(record) => {
+                if let Some(regain) = &mut self.regain {
+                    regain.ended.remove(&record.job.name);
+                }
                 self.jobs.insert(record.job.name.clone(), *record);
             }
             Event::Committed { commits } => commits.into_iter().for_each(|commit| self.commit(commit)),
@@ -207,6 +231,10 @@ impl Model {
             Event::Stopping { job } => self.change(&job, |record| record.phase = Phase::Stopping),
             Event::Gone { job } => {
                 self.jobs.remove(&job);
+                if let Some(regain) = &mut self.regain {
+                    regain.end(job);
+                }
+                self.regain.take_if(|regain| regain.is_over());
             }
             Event::Stranded { strays } => {
                 for (node, stray) in strays {
@@ -223,17 +251,30 @@ impl Model {
                     self.forgotten.insert(node, document.version());
                 }
             }
-            Event::Published { documents } => {
-                for document in documents {
-                    self.generation = self.generation.max(document.generation);
-                    self.forgotten.remove(&document.node);
-                    self.published.insert(document.node.clone(), document);
+            Event::Published { documents } => self.publish(documents),
+            Event::Regained { epoch, records, documents, topology } => {
+                for (node, neighbours) in topology {
+                    self.topology.entry(node).or_insert(neighbours);
+                }
+                self.epoch = self.epoch.max(epoch);
+                self.jobs.extend(records.into_iter().map(|record| (record.job.name.clone(), record)));
+                self.publish(documents);
+                if let Some(regain) = &mut self.regain {
+                    regain.gathered = true;
                 }
             }
             Event::Topology { node, neighbours } => {
                 self.topology.insert(node, neighbours);
             }
             Event::Profiled { kept } => self.profiles.keep(*kept),
+        }
+    }
+
+    fn publish(&mut self, documents: Vec<DesiredState>) {
+        for document in documents {
+            self.generation = self.generation.max(document.generation);
+            self.forgotten.remove(&document.node);
+            self.published.insert(document.node.clone(), document);
         }
     }
 

@@ -10,7 +10,7 @@ use crate::capacity::Capacities;
 use crate::documents::Documents;
 use crate::model::Topology;
 use crate::topology::{DownLinks, pair};
-use edgeloom_common::desired::Version;
+use edgeloom_common::desired::{DesiredState, Version};
 use edgeloom_common::ids::{ClusterId, NodeId};
 use edgeloom_common::report::{Inventory, LinkReport, Links, Observed, Report, Status};
 use edgeloom_common::units::BitRate;
@@ -40,6 +40,8 @@ pub enum NodeMessage {
     Inventory(Inventory),
     Links(Links),
     Observed(Observed),
+    /// The document that it holds, which it was asked for.
+    Held(Box<DesiredState>),
 }
 
 /// One node, as last heard.
@@ -63,6 +65,10 @@ pub(crate) struct NodeRecord {
     /// Holds this document, newer than any that was ever sent: our state was lost or is an old copy, and
     /// what the node runs must not be taken for left over.
     pub(crate) ahead: Option<Version>,
+    /// That document, once it was asked for and has come.
+    pub(crate) held: Option<DesiredState>,
+    /// When it was asked for.
+    pub(crate) asked_ms: Option<u64>,
     /// When it was told.
     pub(crate) observed_ms: u64,
     /// Did not confirm a document in time; nothing new goes there until it does.
@@ -100,7 +106,7 @@ impl Nodes {
         }
         let settles = matches!(message, NodeMessage::Inventory(_) | NodeMessage::Links(_));
         let was = self.online(node);
-        self.hear(node, message, now_ms);
+        self.hear(node, message, now_ms, cluster);
         let record = self.table.entry(node.clone()).or_default();
         if record.online != was {
             record.since_ms = now_ms;
@@ -111,7 +117,7 @@ impl Nodes {
         }
     }
 
-    fn hear(&mut self, node: &NodeId, message: NodeMessage, now_ms: u64) {
+    fn hear(&mut self, node: &NodeId, message: NodeMessage, now_ms: u64, cluster: &ClusterId) {
         let record = self.table.entry(node.clone()).or_default();
         match message {
             NodeMessage::Status(status) => {
@@ -135,6 +141,12 @@ impl Nodes {
             NodeMessage::Links(links) => record.links = Some(links),
             NodeMessage::Observed(observed) => {
                 (record.observed, record.observed_ms) = (Some(observed), now_ms);
+            }
+            NodeMessage::Held(document) => {
+                // Only what was asked for, and what is its own.
+                if record.asked_ms.is_some() && document.node == *node && document.cluster == *cluster {
+                    record.held = Some(*document);
+                }
             }
         }
         record.heard_ms = now_ms;

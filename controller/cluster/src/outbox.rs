@@ -5,6 +5,7 @@
 
 use crate::documents::Documents;
 use edgeloom_common::ids::NodeId;
+use edgeloom_common::report::DocumentCommand;
 use edgeloom_common::topics;
 use std::collections::BTreeSet;
 use tokio::sync::mpsc;
@@ -32,6 +33,13 @@ impl Outbox {
     /// The node's document goes out at the next [`flush`](Self::flush).
     pub(crate) fn mark(&mut self, node: NodeId) {
         self.unsent.insert(node);
+    }
+
+    /// Asks a node for the document that it holds; false: not now.
+    pub(crate) fn ask_for_document(&self, node: &NodeId, id: u64) -> bool {
+        let payload = serde_json::to_vec(&DocumentCommand {}).expect("nothing in it fails");
+        let topic = topics::command(node, "document", id);
+        self.outgoing.try_send(Publish { topic, payload, retain: false }).is_ok()
     }
 
     /// Sends as much as the queue takes, but for nodes whose document is held back.

@@ -2,8 +2,8 @@
 //!
 //! It begins with the latest whole copy, the journal's or the store's, and takes every later record that is
 //! left. Records carry whole things (a job, a plan, a node's document), so one holds without the one before
-//! it; what a lost one would have changed stays as it was. The epoch rises, so that nodes take the outcome
-//! whatever they hold; what nodes hold beyond it they report, and the epoch rises over that too.
+//! it; what a lost one would have changed stays as it was. What nodes hold beyond it comes back from them when
+//! the controller starts, and then the epoch rises over all that anybody holds.
 
 use crate::error::StartError;
 use crate::journal::{Found, Loss};
@@ -25,11 +25,13 @@ pub(crate) struct Salvage {
 pub struct Outcome {
     lost: Option<Loss>,
     jobs: Vec<JobName>,
-    /// Named by what is left, but their acceptance is lost.
+    /// Named by what is left, but their acceptance is lost: only nodes have them.
     unknown: BTreeSet<JobName>,
     /// Planned anew, because another job has an address of theirs.
     waiting: Vec<JobName>,
     epoch: u64,
+    /// What nodes hold beyond it comes back.
+    from_nodes: bool,
 }
 
 impl Outcome {
@@ -41,7 +43,13 @@ impl Outcome {
             unknown: BTreeSet::new(),
             waiting: Vec::new(),
             epoch: model.epoch,
+            from_nodes: false,
         }
+    }
+
+    /// Nothing is lost here, or everything; the rest comes when the controller starts.
+    pub(crate) fn from_nodes(model: &Model) -> Self {
+        Self { from_nodes: true, ..Self::whole(model) }
     }
 }
 
@@ -50,7 +58,6 @@ pub(crate) fn salvage(
     found: &Found,
     stored: Option<(u64, Model)>,
     loss: Loss,
-    now_s: u64,
 ) -> Result<Salvage, StartError> {
     let base = found.base(Event::is_snapshot);
     let (after, model) = match stored {
@@ -68,10 +75,9 @@ pub(crate) fn salvage(
     let gone: BTreeSet<JobName> = removed(found, after)?;
     unknown.retain(|job| !gone.contains(job));
     let waiting = part_addresses(&mut model);
-    model.raise_epoch(now_s);
-    model.overrules = true;
+    model.begin_regain(gone);
     let jobs = model.jobs.keys().cloned().collect();
-    let outcome = Outcome { lost: Some(loss), jobs, unknown, waiting, epoch: model.epoch };
+    let outcome = Outcome { lost: Some(loss), jobs, unknown, waiting, epoch: model.epoch, from_nodes: true };
     Ok(Salvage { model, outcome })
 }
 
@@ -130,10 +136,13 @@ impl fmt::Display for Outcome {
         write!(f, "\njobs that are there: {} ({})", self.jobs.len(), list(&mut self.jobs.iter()))?;
         if !self.unknown.is_empty() {
             let jobs = list(&mut self.unknown.iter());
-            write!(f, "\njobs that are lost, stopped where they run; run them again: {jobs}")?;
+            write!(f, "\njobs that are lost here, and come back from the nodes that run them: {jobs}")?;
         }
         if !self.waiting.is_empty() {
             write!(f, "\njobs that are planned anew: {}", list(&mut self.waiting.iter()))?;
+        }
+        if self.from_nodes {
+            f.write_str("\nnodes are asked what they hold beyond this when the controller starts; jobs that they run come back")?;
         }
         write!(f, "\nepoch {}", self.epoch)
     }

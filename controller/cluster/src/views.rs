@@ -178,18 +178,22 @@ pub(crate) fn node(model: &Model, name: &NodeId, known: &NodeRecord) -> NodeView
         links: known.links.iter().flat_map(|it| &it.links).map(|it| link(model, name, it)).collect(),
         problems: capabilities
             .cloned()
-            .chain(known.ahead.map(ahead))
+            .chain(known.ahead.map(|theirs| ahead(model, theirs)))
             .chain(observed.iter().flat_map(|it| &it.problems).cloned())
             .collect(),
     }
 }
 
-fn ahead(theirs: Version) -> String {
+fn ahead(model: &Model, theirs: Version) -> String {
     let Version { epoch, generation } = theirs;
     format!(
-        "it holds desired state {epoch}.{generation}, newer than any that was sent: the controller's state was lost or \
-         is an old copy; the node is left as it is until `edgeloom-controller import` brings the state back or \
-         `edgeloom-controller repair --overrule` gives up what the node runs"
+    let held = format!("it holds desired state {epoch}.{generation}, newer than any that was sent");
+    if model.regain.is_some() {
+        return format!("{held}: it is asked what it runs");
+    }
+        "{held}: the controller's state was lost or is an old copy; the node is left as it is until \
+         `edgeloom-controller import` brings the state back, `edgeloom-controller repair --regain` takes back what \
+         nodes run, or `edgeloom-controller repair --overrule` gives it up"
     )
 }
 

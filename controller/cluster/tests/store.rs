@@ -1,6 +1,6 @@
 //! A store on a disk that refuses. In a process of its own, since sled's threads do not recover from it.
 
-use edgeloom_cluster::{Cluster, NodeMessage, Settings};
+use edgeloom_cluster::{Cluster, CopyKeys, NodeMessage, Settings};
 use edgeloom_common::desired::Pool;
 use edgeloom_common::report::{LinkReport, Links, Status};
 use std::time::Duration;
@@ -30,6 +30,7 @@ async fn a_store_that_cannot_be_written_stops_neither_work_nor_end() {
         profile: "edgeloom".to_owned(),
         pool: Pool { network: [10, 77, 0, 0].into(), prefix_len: 16, gateway: [10, 77, 0, 1].into() },
         insecure_registries: Vec::new(),
+        copy_keys: CopyKeys::new(&[]),
     };
     let (outgoing, mut published) = mpsc::channel(64);
     let cluster = Cluster::start(settings, outgoing).unwrap();

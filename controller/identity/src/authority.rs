@@ -9,6 +9,7 @@ use edgeloom_common::secret::Secret;
 use edgeloom_common::token::Fingerprint;
 use rcgen::{CertificateSigningRequestParams, Issuer, KeyPair, PKCS_ECDSA_P256_SHA256, PublicKeyData};
 use ring::digest::{SHA256, digest};
+use ring::hmac;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde::{Deserialize, Serialize};
@@ -124,6 +125,14 @@ impl Authority {
 
     pub(crate) fn stored(&self) -> &Stored {
         &self.stored
+    }
+
+    /// A key that only the holder of the authority's key can make.
+    pub(crate) fn derive(&self, purpose: &[u8]) -> [u8; 32] {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, self.stored.key.expose().as_bytes());
+        let mut derived = [0; 32];
+        derived.copy_from_slice(hmac::sign(&key, purpose).as_ref());
+        derived
     }
 
     /// Past half of its life.

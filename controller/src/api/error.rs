@@ -242,6 +242,7 @@ fn submit_problems(error: SubmitError) -> Vec<ProblemItem> {
         SubmitError::SourceUnknown(node) => vec![ProblemItem {
             line: 0,
             field: "source.node".to_owned(),
+        SubmitError::Gathering => (StatusCode::SERVICE_UNAVAILABLE, "controller.gathering", "Not ready"),
             problem: format!("there is no node {node}"),
             remedy: "name one that `edgeloom nodes` lists".to_owned(),
         }],

@@ -10,7 +10,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
 use axum::routing::get;
-use edgeloom_cluster::{Cluster, NodeMessage, Settings};
+use edgeloom_cluster::{Cluster, CopyKeys, NodeMessage, Settings};
 use edgeloom_common::desired::Pool;
 use edgeloom_common::report::Status;
 use edgeloom_common::view::{EventList, JobList, JobView, NodeList, Problem};
@@ -65,6 +65,7 @@ fn with_registries(insecure_registries: Vec<String>) -> Fixture {
         profile: "edgeloom".to_owned(),
         pool: Pool { network: [10, 77, 0, 0].into(), prefix_len: 16, gateway: [10, 77, 0, 1].into() },
         insecure_registries,
+        copy_keys: CopyKeys::new(&[]),
     };
     let (publish, published) = mpsc::channel(64);
     let cluster = Cluster::start(settings, publish.clone()).unwrap();

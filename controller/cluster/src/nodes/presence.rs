@@ -59,6 +59,11 @@ impl Nodes {
         Some(now_ms.saturating_sub(since_ms))
     }
 
+    /// For how long somebody has been there.
+    pub(crate) fn attended_for_ms(&self, now_ms: u64) -> Option<u64> {
+        self.attended_ms.map(|since_ms| now_ms.saturating_sub(since_ms))
+    }
+
     pub(crate) fn online(&self, node: &NodeId) -> bool {
         self.table.get(node).is_some_and(|record| record.online)
     }

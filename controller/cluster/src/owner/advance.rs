@@ -22,6 +22,10 @@ impl Owner {
     pub(super) fn try_advance(&mut self) -> Result<(), JournalError> {
         self.learn_topology()?;
         self.note_presence();
+        self.regain()?;
+        if self.gathering() {
+            return Ok(());
+        }
         self.give_up()?;
         self.take_back_overdue()?;
         self.mend()?;

@@ -1,9 +1,9 @@
 //! The one owner of the cluster's state: takes commands one by one and, after each, brings published
 //! documents a step nearer to the wanted ones.
 //!
-//! Six rooms: `decide` turns waiting jobs into commits, `advance` carries commits out to the nodes, `moves`
+//! Seven rooms: `decide` turns waiting jobs into commits, `advance` carries commits out to the nodes, `moves`
 //! takes changes back that cannot be made, `replan` changes jobs that run, `lost` places tasks of lost nodes
-//! anew, `watch` tells what came and went.
+//! anew, `watch` tells what came and went, `regain` takes back from nodes what was lost here.
 //! What is acknowledged lies in the journal; what nodes say is only looked at.
 
 mod advance;
@@ -15,12 +15,14 @@ mod lost;
 mod measure;
 mod moves;
 mod observe;
+mod regain;
 mod replan;
 mod reunite;
 mod seen;
 mod watch;
 
 use crate::cluster::Beat;
+use crate::copies::CopyKeys;
 use crate::documents::Ground;
 use crate::error::{StopError, SubmitError};
 use crate::events::{Events, Kind};
@@ -57,6 +59,8 @@ pub(crate) struct Ownership {
     pub(crate) cluster: ClusterId,
     pub(crate) pool: Pool,
     pub(crate) profile: Profile,
+    /// For the copies of jobs that nodes keep.
+    pub(crate) keys: CopyKeys,
 }
 
 /// State, nodes and the change under way.
@@ -157,6 +161,9 @@ impl Owner {
     }
 
     fn record(&self, order: Order) -> Result<JobRecord, SubmitError> {
+        if self.gathering() {
+            return Err(SubmitError::Gathering);
+        }
         if self.model().jobs.contains_key(&order.job.name) {
             return Err(SubmitError::Exists(order.job.name));
         }
@@ -225,7 +232,7 @@ impl Owner {
     }
 
     fn ground<'a>(&'a self, down: &'a DownLinks) -> Ground<'a> {
-        Ground { cluster: &self.settings.cluster, pool: &self.settings.pool, down }
+        Ground { cluster: &self.settings.cluster, pool: &self.settings.pool, down, keys: &self.settings.keys }
     }
 
     fn keep(&mut self, event: Event) -> Result<(), SubmitError> {

@@ -1,7 +1,7 @@
 //! What nodes say, and that time passes.
 
 use super::Owner;
-use crate::model::{Event, Model};
+use crate::model::{EPOCH_MAX, Event, Model};
 use crate::nodes::NodeMessage;
 use edgeloom_common::desired::{DesiredState, Version};
 use edgeloom_common::ids::NodeId;
@@ -32,7 +32,7 @@ impl Owner {
     }
 
     /// A node with an older document gets it again; one with a newer shows that our state was lost or is an
-    /// old copy. It is left as it is, unless the operator has put this state in place.
+    /// old copy. It is left as it is, unless the operator has put this state in place or wants back what it runs.
     fn compare_version(&mut self, node: &NodeId) {
         let Some(observed) = self.nodes.table.get(node).and_then(|known| known.observed.as_ref()) else {
             return;
@@ -42,16 +42,18 @@ impl Owner {
             self.outbox.mark(node.clone());
         }
         let forgotten = self.model().forgotten.get(node).is_some_and(|sent| theirs <= *sent);
-        let overruled = (self.model().overrules || forgotten) && theirs.epoch < u64::MAX / 2;
+        let overruled = (self.model().overrules || forgotten) && theirs.epoch < EPOCH_MAX;
         let ahead = (theirs > ours && !overruled).then_some(theirs);
+        let asked = self.model().regain.is_some();
         if theirs > ours && overruled {
             self.overtake(node, theirs);
         }
         if let Some(known) = self.nodes.table.get_mut(node) {
-            if ahead.is_some() && known.ahead.is_none() {
+            if ahead.is_some() && known.ahead.is_none() && !asked {
                 tracing::error!(%node, ?theirs, ?ours, "a node has a newer document than was ever sent; it is left as it is");
             }
             known.ahead = ahead;
+            known.held = known.held.take().filter(|held| ahead == Some(held.version()));
         }
         if self.nodes.confirmed(node, &self.state.model.published)
             && let Some(known) = self.nodes.table.get_mut(node)
@@ -84,6 +86,8 @@ impl Owner {
         self.nodes.expire(self.now_ms);
         self.nodes.settle(self.now_ms);
         self.advance();
-        self.close_the_loop();
+        if !self.gathering() {
+            self.close_the_loop();
+        }
     }
 }

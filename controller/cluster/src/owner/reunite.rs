@@ -21,6 +21,9 @@ impl Owner {
     /// Nodes out of reach whose originals are to be kept, and those that have come back with them, as long as
     /// the replacements are not gone.
     pub(super) fn held_back(&self) -> BTreeSet<NodeId> {
+        if self.gathering() {
+            return self.model().published.keys().cloned().collect();
+        }
         let holds = |node: &NodeId, stray: &Stray| {
             self.goes_home(node, stray) || (self.undecided(node) && self.replaced(node, stray).is_some())
         };

@@ -2,7 +2,7 @@
 
 use super::world::{NODES, inventory, links, nothing, observed};
 use crate::registry::fake::{image, serve};
-use crate::{Cluster, NodeMessage, Publish, Settings, StopError, SubmitError};
+use crate::{Cluster, CopyKeys, NodeMessage, Publish, Settings, StopError, SubmitError};
 use edgeloom_common::desired::{DesiredState, Pool};
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::job::Job;
@@ -28,6 +28,7 @@ async fn fixture() -> Fixture {
         profile: "edgeloom".to_owned(),
         pool: Pool { network: [10, 77, 0, 0].into(), prefix_len: 16, gateway: [10, 77, 0, 1].into() },
         insecure_registries: vec![registry.clone(), "127.0.0.1:1".to_owned()],
+        copy_keys: CopyKeys::new(&[]),
     };
     let (outgoing, mut published) = mpsc::channel::<Publish>(64);
     let cluster = Cluster::start(settings, outgoing).unwrap();

@@ -1,5 +1,6 @@
 //! An owner, its clock and nodes that apply what is published to them.
 
+use crate::copies::CopyKeys;
 use crate::missing::{Blob, Layers};
 use crate::model::Image;
 use crate::nodes::NodeMessage;
@@ -50,6 +51,7 @@ pub(super) fn owner(dir: &tempfile::TempDir, now_ms: u64) -> (Owner, mpsc::Recei
             gateway: Ipv4Addr::new(10, 77, 0, 1),
         },
         profile: edgeloom_sched::profile("edgeloom").unwrap(),
+        keys: CopyKeys::new(&[[7; 32]]),
     };
     let state = State::open(dir.path()).unwrap();
     (Owner::new(settings, state, Outbox::new(outgoing), now_ms), published)
@@ -170,6 +172,10 @@ impl World {
     pub(super) fn turn(&mut self) -> bool {
         let mut came = false;
         while let Ok(message) = self.published.try_recv() {
+            if message.topic.contains("/cmd/document/") {
+                self.tell_document(&message.topic);
+                continue;
+            }
             let document: DesiredState = serde_json::from_slice(&message.payload).unwrap();
             came = true;
             self.arrivals.push(document.clone());
@@ -191,6 +197,15 @@ impl World {
             }
         }
         came
+    }
+
+    /// A living node tells what it holds.
+    fn tell_document(&mut self, topic: &str) {
+        let asked = |node: &NodeId| edgeloom_common::topics::parse_command(node, topic).is_some();
+        let Some(node) = self.alive().into_iter().find(asked) else { return };
+        if let Some(document) = self.held.get(&node) {
+            self.owner.observe(&node, NodeMessage::Held(Box::new(document.clone())));
+        }
     }
 
     /// What a node shows of its document.

@@ -49,6 +49,13 @@ impl Identity {
         Ok(())
     }
 
+    /// A key for this purpose from each authority's own key, the newest first: whoever has the authorities has
+    /// these, and nothing else has to be kept.
+    #[must_use]
+    pub fn derived_keys(&self, purpose: &[u8]) -> Vec<[u8; 32]> {
+        self.state().authorities.iter().rev().map(|authority| authority.derive(purpose)).collect()
+    }
+
     /// A fresh server certificate, for connections from now on.
     fn serve(&self, state: &mut State) -> Result<(), AuthorityError> {
         let now_s = now_s();

@@ -1,0 +1,182 @@
+//! What comes back from nodes to a controller that has lost changes of its state. Pure.
+//!
+//! In: the state, and the documents of nodes that hold newer ones than it ever sent. Out: their jobs and
+//! documents, for one event. Of a job the newest copy counts. One is over if a node that should keep a copy
+//! holds a document that is newer than the newest copy, and nothing of the job in it.
+
+use crate::copies::{CopyKeys, keepers};
+use crate::documents::Documents;
+use crate::model::{JobRecord, Model, Phase, Topology};
+use edgeloom_common::desired::{DesiredState, Version};
+use edgeloom_common::ids::{JobName, NodeId, TaskName};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+
+/// Jobs that are remembered to have ended.
+const ENDED_MAX: usize = 4096;
+
+/// The operator wants back what nodes run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Regain {
+    /// Jobs of which it is known that they ended: they do not come back.
+    pub(crate) ended: BTreeSet<JobName>,
+    /// Nodes have told, and the epoch is above all theirs; those that come later are asked one by one.
+    pub(crate) gathered: bool,
+}
+
+impl Regain {
+    /// Nodes that were away all the time may have this job in their documents.
+    pub(crate) fn end(&mut self, job: JobName) {
+        self.ended.insert(job);
+    }
+
+    /// So much has happened since that what comes now is no part of this state.
+    pub(crate) fn is_over(&self) -> bool {
+        self.ended.len() > ENDED_MAX
+    }
+}
+
+/// What nodes gave back.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Regained {
+    pub(crate) records: Vec<JobRecord>,
+    /// The newest document of every node, as the node holds it.
+    pub(crate) documents: Documents,
+    /// Of nodes that have not told of their links, as their neighbours' documents have it: routes to them stay.
+    pub(crate) topology: Topology,
+    /// Jobs that run without a copy that reads, with the nodes: these cannot come back.
+    pub(crate) unknown: BTreeMap<JobName, BTreeSet<NodeId>>,
+    /// Jobs that come back without their addresses, which others have: they are planned anew.
+    pub(crate) anew: Vec<JobName>,
+}
+
+/// What these documents of nodes add to the state.
+pub(crate) fn regain(model: &Model, held: &Documents, keys: &CopyKeys) -> Regained {
+    let mut documents = model.published.clone();
+    let newer = |document: &&DesiredState| document.version() > model.version(&document.node);
+    let fresh: Vec<&DesiredState> = held.values().filter(newer).collect();
+    documents.extend(fresh.iter().map(|document| (document.node.clone(), (*document).clone())));
+    let mode = model.regain.as_ref();
+    let is_over = |job: &JobName| mode.is_some_and(|mode| mode.ended.contains(job));
+    // What was sent may have copies of jobs whose acceptance is lost; later on it has those that are known.
+    let copies = match mode {
+        Some(Regain { gathered: false, .. }) => newest(&documents.values().collect::<Vec<_>>(), keys),
+        _ => newest(&fresh, keys),
+    };
+    let mut regained = Regained::default();
+    for (record, version) in copies.into_values() {
+        if !is_over(&record.job.name)
+            && wanted(model, &record, version)
+            && !stopped(&documents, &record, version)
+        {
+            regained.records.push(settled(record, &documents));
+        }
+    }
+    regained.anew = part_addresses(model, &mut regained.records);
+    let known = |job: &JobName| {
+        let comes = regained.records.iter().any(|record| record.job.name == *job);
+        comes || model.jobs.contains_key(job) || is_over(job)
+    };
+    for document in fresh {
+        for spec in document.containers.iter().filter(|spec| !known(&spec.job)) {
+            let copied = document.copies.get(&spec.job).and_then(|copy| keys.open(&spec.job, copy));
+            if copied.is_none() {
+                regained.unknown.entry(spec.job.clone()).or_default().insert(document.node.clone());
+            }
+        }
+    }
+    let topology = unheard(model, &documents);
+    Regained { documents, topology, ..regained }
+}
+
+/// Where nodes of which nothing is known are on the links with their neighbours.
+fn unheard(model: &Model, documents: &Documents) -> Topology {
+    let mut topology = Topology::new();
+    for (node, document) in documents {
+        for (peer, address) in &document.neighbours {
+            if !model.topology.contains_key(peer) {
+                topology.entry(peer.clone()).or_default().insert(node.clone(), *address);
+            }
+        }
+    }
+    topology
+}
+
+type Copies = BTreeMap<JobName, (JobRecord, Version)>;
+
+/// Of each job the copy in the newest document.
+fn newest(documents: &[&DesiredState], keys: &CopyKeys) -> Copies {
+    let mut found = Copies::new();
+    for document in documents {
+        for (job, sealed) in &document.copies {
+            let newer = found.get(job).is_none_or(|(_, version)| *version < document.version());
+            if newer && let Some(record) = keys.open(job, sealed) {
+                found.insert(job.clone(), (record, document.version()));
+            }
+        }
+    }
+    found
+}
+
+/// The state knows nothing of the job, or only what was before this copy.
+fn wanted(model: &Model, record: &JobRecord, version: Version) -> bool {
+    let job = &record.job.name;
+    let lists = |document: &&DesiredState| document.containers.iter().any(|spec| spec.job == *job);
+    let known = model.published.values().filter(lists).map(DesiredState::version).max();
+    match model.jobs.get(job) {
+        None => true,
+        Some(present) if present.phase == Phase::Stopping => false,
+        Some(present) => known < Some(version) && present.since_ms <= record.since_ms,
+    }
+}
+
+/// A node that should keep a copy of the job has a newer document without anything of it.
+fn stopped(documents: &Documents, record: &JobRecord, version: Version) -> bool {
+    let job = &record.job.name;
+    let Some(plan) = &record.plan else { return true };
+    keepers(&record.job, plan).iter().filter_map(|node| documents.get(node)).any(|document| {
+        let runs = document.containers.iter().any(|spec| spec.job == *job);
+        document.version() > version && !runs && !document.copies.contains_key(job)
+    })
+}
+
+/// The job with all places where a container of it may be besides those of its plan.
+fn settled(mut record: JobRecord, documents: &Documents) -> JobRecord {
+    let placed = |task: &TaskName| record.plan.as_ref().and_then(|plan| plan.placement.get(task)).cloned();
+    let mut left = BTreeSet::new();
+    for (node, document) in documents {
+        for spec in document.containers.iter().filter(|spec| spec.job == record.job.name) {
+            if placed(&spec.task).as_ref() != Some(node) {
+                left.insert((spec.task.clone(), node.clone()));
+            }
+        }
+    }
+    record.left = left;
+    record
+}
+
+/// Addresses belong to whoever has them in the state, then to the latest commit; who comes too late waits.
+fn part_addresses(model: &Model, records: &mut [JobRecord]) -> Vec<JobName> {
+    let coming: BTreeSet<JobName> = records.iter().map(|record| record.job.name.clone()).collect();
+    let present = model.jobs.iter().filter(|(job, _)| !coming.contains(*job));
+    let mut taken: BTreeSet<Ipv4Addr> =
+        present.flat_map(|(_, record)| record.addresses.values().copied()).collect();
+    let mut anew = Vec::new();
+    records.sort_by_key(|record| std::cmp::Reverse(record.commit_number));
+    for record in records {
+        let addresses: BTreeSet<Ipv4Addr> = record.addresses.values().copied().collect();
+        if taken.is_disjoint(&addresses) {
+            taken.extend(addresses);
+            continue;
+        }
+        record.phase = Phase::Waiting;
+        record.replace_plan(None);
+        record.addresses.clear();
+        record.confirmed = false;
+        "planned anew: it came back from nodes after another job got its address"
+            .clone_into(&mut record.reason);
+        anew.push(record.job.name.clone());
+    }
+    anew
+}

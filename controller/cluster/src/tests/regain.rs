@@ -1,0 +1,193 @@
+//! A controller that lost its state, and nodes that give it back.
+
+use super::world::{World, observed, order};
+use crate::copies::CopyKeys;
+use crate::directory::{Extent, repair};
+use crate::documents::Documents;
+use crate::error::SubmitError;
+use crate::journal::COPIES;
+use crate::model::Phase;
+use crate::nodes::{GATHER_MS, NodeMessage};
+use crate::regain::regain;
+use edgeloom_common::desired::DesiredState;
+use edgeloom_common::ids::{JobName, NodeId};
+use edgeloom_common::view::JobState;
+use std::path::Path;
+
+fn job(name: &str) -> JobName {
+    name.parse().unwrap()
+}
+
+fn node(name: &str) -> NodeId {
+    name.parse().unwrap()
+}
+
+/// A cluster that runs these jobs.
+fn running(jobs: &[&str]) -> World {
+    let mut world = World::new();
+    for job in jobs {
+        world.owner.submit(order(job)).unwrap();
+        world.settle();
+    }
+    world
+}
+
+/// Nothing is left of the state, and the operator wants it back from the nodes.
+fn lose_and_repair(path: &Path) {
+    COPIES.iter().for_each(|name| std::fs::remove_file(path.join(name)).unwrap());
+    std::fs::remove_dir_all(path.join("store")).unwrap();
+    let told = repair(path, Extent::Replace).unwrap().to_string();
+    assert!(told.contains("jobs that they run come back"), "{told}");
+}
+
+fn come_back(world: &mut World) {
+    world.connect();
+    world.show();
+    world.settle();
+}
+
+/// Documents without their versions.
+fn contents(held: &Documents) -> Vec<DesiredState> {
+    held.values().map(|document| DesiredState { epoch: 0, generation: 0, ..document.clone() }).collect()
+}
+
+fn state(world: &World, name: &str) -> Option<JobState> {
+    world.owner.job(&job(name)).map(|view| view.state)
+}
+
+#[test]
+fn everything_comes_back_from_nodes_and_nothing_changes_there() {
+    let world = running(&["a", "b"]);
+    let (before, jobs) = (world.held.clone(), world.owner.model().jobs.clone());
+    let mut world = world.restart_after(lose_and_repair);
+    assert!(world.owner.model().jobs.is_empty());
+    come_back(&mut world);
+    assert_eq!(contents(&world.held), contents(&before));
+    let highest = before.values().map(|document| document.epoch).max().unwrap();
+    assert!(world.held.values().all(|document| document.epoch > highest), "no older controller is followed");
+    for (name, record) in &jobs {
+        assert_eq!(state(&world, name.as_str()), Some(JobState::Running));
+        let now = &world.owner.model().jobs[name];
+        assert_eq!((&now.job, &now.images, &now.addresses), (&record.job, &record.images, &record.addresses));
+        assert_eq!(now.plan.as_ref().unwrap().placement, record.plan.as_ref().unwrap().placement);
+    }
+    world.owner.stop(&job("a")).unwrap();
+    world.settle();
+    world.owner.submit(order("c")).unwrap();
+    world.settle();
+    assert_eq!(
+        ["a", "b", "c"].map(|name| state(&world, name)),
+        [None, Some(JobState::Running), Some(JobState::Running)]
+    );
+    let world = world.restart();
+    assert_eq!(world.owner.model().jobs.len(), 2, "what came back is kept");
+}
+
+#[test]
+fn nothing_is_decided_until_all_nodes_that_anything_names_have_told() {
+    let mut world = running(&["a"]);
+    world.dead.insert(node("n3"));
+    let mut world = world.restart_after(lose_and_repair);
+    come_back(&mut world);
+    assert!(matches!(world.owner.submit(order("b")), Err(SubmitError::Gathering)));
+    assert!(world.owner.model().jobs.is_empty());
+    world.dead.clear();
+    come_back(&mut world);
+    assert_eq!(state(&world, "a"), Some(JobState::Running));
+}
+
+#[test]
+fn a_node_that_does_not_come_is_not_waited_for_and_taken_in_later() {
+    let mut world = running(&["a"]);
+    let before = world.held.clone();
+    world.dead.insert(node("n3"));
+    let mut world = world.restart_after(lose_and_repair);
+    come_back(&mut world);
+    world.live(GATHER_MS / 1000 + 1);
+    assert!(state(&world, "a").is_some());
+    assert_eq!(contents(&world.held), contents(&before), "routes to it stay");
+    world.bring_back("n3");
+    world.live(3);
+    assert_eq!(state(&world, "a"), Some(JobState::Running));
+    assert_eq!(contents(&world.held), contents(&before));
+}
+
+#[test]
+fn a_job_that_was_stopped_while_a_node_was_away_does_not_come_back() {
+    let mut world = running(&["a", "b"]);
+    world.cut_off("n3");
+    world.owner.stop(&job("a")).unwrap();
+    world.settle();
+    world.live(12);
+    assert!(state(&world, "a").is_none());
+    let runs_a = |document: &DesiredState| document.containers.iter().any(|spec| spec.job == job("a"));
+    assert!(runs_a(&world.held[&node("n3")]), "n3 knows nothing of it");
+    world.dead.clear();
+    let mut world = world.restart_after(lose_and_repair);
+    come_back(&mut world);
+    world.live(3);
+    assert_eq!((state(&world, "a"), state(&world, "b")), (None, Some(JobState::Running)));
+    assert!(!world.held.values().any(runs_a));
+}
+
+#[test]
+fn a_job_that_ended_after_the_repair_does_not_come_back_from_a_late_node() {
+    let mut world = running(&["a"]);
+    world.dead.insert(node("n3"));
+    let mut world = world.restart_after(lose_and_repair);
+    come_back(&mut world);
+    world.live(GATHER_MS / 1000 + 1);
+    world.owner.stop(&job("a")).unwrap();
+    world.live(15);
+    assert!(state(&world, "a").is_none());
+    world.bring_back("n3");
+    world.live(3);
+    assert!(state(&world, "a").is_none());
+    assert!(world.held.values().all(|document| document.containers.is_empty()));
+}
+
+#[test]
+fn what_others_sealed_does_not_run_here() {
+    let world = running(&["a"]);
+    let mut world = world.restart_after(lose_and_repair);
+    world.owner.settings.keys = CopyKeys::new(&[[8; 32]]);
+    come_back(&mut world);
+    world.live(3);
+    assert!(world.owner.model().jobs.is_empty());
+    let told = world.owner.events.after(0, Some(&job("a")));
+    assert!(told.iter().any(|event| event.text.contains("run it again")), "{told:?}");
+}
+
+#[test]
+fn a_document_of_another_node_or_one_that_nobody_asked_for_is_not_taken() {
+    let world = running(&["a"]);
+    let mut world = world.restart_after(lose_and_repair);
+    world.connect();
+    let theirs = world.held[&node("n2")].clone();
+    let generation = theirs.generation + 7;
+    world.owner.observe(&node("n2"), NodeMessage::Held(Box::new(theirs.clone())));
+    assert!(world.owner.nodes.table[&node("n2")].held.is_none(), "nobody asked");
+    world.owner.observe(&node("n1"), NodeMessage::Observed(observed(&world.held[&node("n1")])));
+    world.owner.observe(&node("n1"), NodeMessage::Held(Box::new(theirs)));
+    assert!(world.owner.nodes.table[&node("n1")].held.is_none(), "of another node");
+    let other = DesiredState { generation, ..world.held[&node("n1")].clone() };
+    world.owner.observe(&node("n1"), NodeMessage::Held(Box::new(other)));
+    world.show();
+    world.settle();
+    assert_eq!(state(&world, "a"), Some(JobState::Running), "it is asked again and tells what it shows");
+}
+
+#[test]
+fn a_job_whose_addresses_others_have_waits_for_new_ones() {
+    let (theirs, ours) = (running(&["a"]), running(&["b"]));
+    let held = |(node, document): (&NodeId, &DesiredState)| {
+        (node.clone(), DesiredState { generation: document.generation + 1000, ..document.clone() })
+    };
+    let held: Documents = theirs.held.iter().map(held).collect();
+    let late = regain(ours.owner.model(), &held, &ours.owner.settings.keys);
+    assert_eq!(late.anew, [job("a")]);
+    let record = &late.records[0];
+    assert_eq!((record.phase, &record.plan, record.addresses.len()), (Phase::Waiting, &None, 0));
+    let whereabouts: Vec<_> = record.left.iter().map(|(_, node)| node.as_str()).collect();
+    assert_eq!(whereabouts, ["n2", "n1", "n3"], "its containers go before it is placed");
+}

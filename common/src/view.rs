@@ -169,6 +169,23 @@ pub struct NodeList {
     pub nodes: Vec<NodeView>,
 }
 
+/// `DELETE /v1/nodes/{name}`: a node that will not come back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForgottenView {
+    pub node: NodeId,
+    /// Containers that it had when it was heard last: it may still run them, where nobody can see it.
+    pub may_run: Vec<StrayView>,
+    /// Serial numbers of its certificates, which are revoked.
+    pub serials: Vec<String>,
+}
+
+/// A container on a node that cannot be asked.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct StrayView {
+    pub job: JobName,
+    pub task: TaskName,
+}
+
 /// One node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NodeView {

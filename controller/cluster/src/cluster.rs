@@ -19,7 +19,7 @@ use edgeloom_common::desired::Pool;
 use edgeloom_common::ids::{ClusterId, JobName, NodeId, TaskName};
 use edgeloom_common::job::Job;
 use edgeloom_common::measure::{Measured, ProfileView};
-use edgeloom_common::view::{EventView, Explanation, JobView, NodeView, ProblemItem};
+use edgeloom_common::view::{EventView, Explanation, JobView, NodeView, ProblemItem, StrayView};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -163,8 +163,9 @@ impl Cluster {
         self.ask(all).await.unwrap_or_default()
     }
 
-    /// Lets go of a node that will not come back, and of the addresses that it may still have.
-    pub async fn forget(&self, node: NodeId) -> Result<(), ForgetError> {
+    /// Lets go of a node that will not come back, and of the addresses that it may still have. Says what it may
+    /// still run.
+    pub async fn forget(&self, node: NodeId) -> Result<Vec<StrayView>, ForgetError> {
         let ended = ForgetError::Unavailable(node.clone());
         self.ask(move |owner| owner.forget(&node)).await.unwrap_or(Err(ended))
     }

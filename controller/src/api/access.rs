@@ -21,7 +21,7 @@ const DEPLOY: Need = Need::Token(Scope::Deploy);
 const ADMIN: Need = Need::Token(Scope::Admin);
 
 /// A path that is not here takes an administrator.
-const ACCESS: [(&str, &str, Need); 21] = [
+const ACCESS: [(&str, &str, Need); 22] = [
     ("GET", "/v1/jobs", READ),
     ("POST", "/v1/jobs", DEPLOY),
     ("GET", "/v1/jobs/{name}", READ),
@@ -33,6 +33,7 @@ const ACCESS: [(&str, &str, Need); 21] = [
     ("GET", "/v1/nodes", READ),
     ("GET", "/v1/events", READ),
     ("GET", "/v1/doctor", READ),
+    ("DELETE", "/v1/nodes/{name}", ADMIN),
     ("DELETE", "/v1/nodes/{name}/certificate", ADMIN),
     ("GET", "/v1/tokens", ADMIN),
     ("POST", "/v1/tokens", ADMIN),

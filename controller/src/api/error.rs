@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, Response, StatusCode};
 use axum::response::IntoResponse;
-use edgeloom_cluster::{StopError, SubmitError};
+use edgeloom_cluster::{ForgetError, StopError, SubmitError};
 use edgeloom_common::job::line_of;
 use edgeloom_common::join::Scope;
 use edgeloom_common::view::{Problem, ProblemItem};
@@ -78,6 +78,8 @@ pub(super) enum ApiError {
     NoSuchNode(#[from] NoSuchNode),
     #[error(transparent)]
     Rotate(#[from] RotateError),
+    #[error(transparent)]
+    Forget(ForgetError),
     #[error("the cluster's state is not available yet")]
     NotReady,
     #[error("the controller failed at this request; its log says more")]
@@ -89,6 +91,16 @@ impl From<StopError> for ApiError {
         match error {
             StopError::Unknown(name) => Self::UnknownJob { name: name.to_string() },
             StopError::Unavailable(_) => Self::NotReady,
+        }
+    }
+}
+
+impl From<ForgetError> for ApiError {
+    fn from(error: ForgetError) -> Self {
+        match error {
+            ForgetError::Unknown(name) => Self::UnknownNode { name: name.to_string() },
+            ForgetError::Unavailable(_) => Self::NotReady,
+            refused => Self::Forget(refused),
         }
     }
 }
@@ -140,6 +152,10 @@ impl ApiError {
                 (StatusCode::CONFLICT, "authority.rotating", "Rotation under way")
             }
             Self::Rotate(_) => NOT_SAVED,
+            Self::Forget(ForgetError::Online(_)) => {
+                (StatusCode::CONFLICT, "node.online", "Node not forgotten")
+            }
+            Self::Forget(_) => (StatusCode::CONFLICT, "node.used", "Node not forgotten"),
             Self::NotReady => (StatusCode::SERVICE_UNAVAILABLE, "controller.not-ready", "Not ready"),
             Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "controller.failed", "Controller failed"),
         }
@@ -226,6 +242,7 @@ fn submit_class(error: &SubmitError) -> (StatusCode, &'static str, &'static str)
         SubmitError::RegistryUnreachable(_) => {
             (StatusCode::SERVICE_UNAVAILABLE, "registry.unreachable", "Registry not reachable")
         }
+        SubmitError::Gathering => (StatusCode::SERVICE_UNAVAILABLE, "controller.gathering", "Not ready"),
         SubmitError::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "controller.not-ready", "Not ready"),
     }
 }
@@ -242,7 +259,6 @@ fn submit_problems(error: SubmitError) -> Vec<ProblemItem> {
         SubmitError::SourceUnknown(node) => vec![ProblemItem {
             line: 0,
             field: "source.node".to_owned(),
-        SubmitError::Gathering => (StatusCode::SERVICE_UNAVAILABLE, "controller.gathering", "Not ready"),
             problem: format!("there is no node {node}"),
             remedy: "name one that `edgeloom nodes` lists".to_owned(),
         }],

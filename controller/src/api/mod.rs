@@ -67,6 +67,7 @@ pub fn router(api: Api) -> Router {
         .route("/v1/nodes", get(nodes::list))
         .route("/v1/doctor", get(doctor::examine))
         .route("/v1/events", get(events::list))
+        .route("/v1/nodes/{name}", delete(nodes::forget))
         .route("/v1/nodes/{name}/certificate", delete(identity::revoke))
         .route("/v1/tokens", get(tokens::list).post(tokens::create))
         .route("/v1/tokens/{id}", delete(tokens::revoke))

@@ -14,6 +14,7 @@ use crate::model::{Event, JobRecord, Stray, nodes_of};
 use crate::planner::{Outcome, PlanError, reason};
 use edgeloom_common::ids::{JobName, NodeId};
 use edgeloom_common::job::Reconcile;
+use edgeloom_common::view::StrayView;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was told and tried of lost nodes.
@@ -245,8 +246,8 @@ impl Owner {
         }
     }
 
-    /// A node that will not come back: nothing of it is waited for, nor kept from others.
-    pub(crate) fn forget(&mut self, node: &NodeId) -> Result<(), ForgetError> {
+    /// A node that will not come back: nothing of it is waited for, nor kept from others. Says what it may run.
+    pub(crate) fn forget(&mut self, node: &NodeId) -> Result<Vec<StrayView>, ForgetError> {
         let model = self.model();
         if !model.published.contains_key(node) && !self.nodes.table.contains_key(node) {
             return Err(ForgetError::Unknown(node.clone()));
@@ -257,13 +258,26 @@ impl Owner {
         if let Some((record, _)) = model.committed().find(|(_, plan)| nodes_of(plan).contains(node)) {
             return Err(ForgetError::Used { node: node.clone(), job: record.job.name.clone() });
         }
+        let may_run = self.may_run(node);
         if let Err(error) = self.state.commit(Event::Forgotten { node: node.clone() }) {
             tracing::error!(%error, %node, "that a node is gone is not kept");
             return Err(ForgetError::Unavailable(node.clone()));
         }
         self.nodes.table.remove(node);
+        self.events.note(self.now_ms, None, Kind::Forgotten, format!("node {node} is forgotten"));
         self.advance();
-        Ok(())
+        Ok(may_run.into_iter().collect())
+    }
+
+    /// Containers that a node had by what it was sent, what it showed and what was placed elsewhere since.
+    fn may_run(&self, node: &NodeId) -> BTreeSet<StrayView> {
+        let sent = self.model().published.get(node).into_iter().flat_map(|document| &document.containers);
+        let shown = self.nodes.table.get(node).and_then(|known| known.observed.as_ref());
+        let shown = shown.into_iter().flat_map(|seen| &seen.containers);
+        let strays = self.model().cut_off.get(node).into_iter().flatten();
+        let names = sent.map(|it| (&it.job, &it.task)).chain(shown.map(|it| (&it.job, &it.task)));
+        let names = names.chain(strays.map(|it| (&it.job, &it.task)));
+        names.map(|(job, task)| StrayView { job: job.clone(), task: task.clone() }).collect()
     }
 
     /// Keeps what nodes out of reach may still run of a job that is done with these places.

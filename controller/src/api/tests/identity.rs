@@ -4,11 +4,15 @@ use super::super::{Guard, Joining, router};
 use super::{Fixture, fixture};
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
+use edgeloom_cluster::NodeMessage;
+use edgeloom_common::desired::{SCHEMA, Version};
+use edgeloom_common::ids::{JobName, NodeId, TaskName};
 use edgeloom_common::join::{
     IdentityAnswer, JoinRequest, Scope, TokenCreated, TokenList, TokenPurpose, TokenRequest,
 };
+use edgeloom_common::report::{ContainerPhase, ContainerState, Observed, Status};
 use edgeloom_common::secret::Secret;
-use edgeloom_common::view::Problem;
+use edgeloom_common::view::{ForgottenView, Problem, StrayView};
 use http_body_util::BodyExt;
 use rcgen::{CertificateParams, KeyPair};
 use serde::de::DeserializeOwned;
@@ -81,6 +85,7 @@ async fn every_scope_reaches_what_it_may_and_nothing_else() {
         (Method::DELETE, "/v1/jobs/ghost", Scope::Deploy),
         (Method::GET, "/v1/tokens", Scope::Admin),
         (Method::PUT, "/v1/jobs", Scope::Admin),
+        (Method::DELETE, "/v1/nodes/ghost", Scope::Admin),
         (Method::DELETE, "/v1/nodes/ghost/certificate", Scope::Admin),
     ];
     for has in [Scope::Read, Scope::Deploy, Scope::Admin] {
@@ -202,6 +207,53 @@ async fn a_token_that_replaces_revokes_what_the_node_had() {
     assert_eq!((status, revoked.borrow().len()), (StatusCode::OK, 2));
     let problem = fixture.refused(Method::DELETE, "/v1/nodes/n1/certificate", Body::empty()).await;
     assert_eq!(problem.code, "node.unknown");
+}
+
+#[tokio::test]
+async fn a_node_that_will_not_come_back_is_forgotten_with_its_certificates() {
+    let fixture = fixture();
+    let revoked = fixture.api.identity.revoked();
+    fixture.joins(&fixture.join_token(any_node(1), 60), "n1", &key()).await;
+    let n1: NodeId = "n1".parse().unwrap();
+    fixture.cluster.observe(n1.clone(), NodeMessage::Status(Status::new(true, 1))).await;
+    let problem = fixture.refused(Method::DELETE, "/v1/nodes/n1", Body::empty()).await;
+    assert_eq!((problem.code.as_str(), revoked.borrow().len()), ("node.online", 0));
+    let (job, task) = ("j".parse().unwrap(), "t".parse().unwrap());
+    fixture.cluster.observe(n1.clone(), NodeMessage::Observed(shows((&job, &task)))).await;
+    fixture.cluster.observe(n1.clone(), NodeMessage::Status(Status::new(false, 1))).await;
+    let (status, body) = fixture.ask(Method::DELETE, "/v1/nodes/n1", Body::empty()).await;
+    let view: ForgottenView = serde_json::from_slice(&body).unwrap();
+    assert_eq!((status, &view.node, view.serials.len()), (StatusCode::OK, &n1, 1));
+    assert_eq!(view.may_run, [StrayView { job, task }]);
+    assert_eq!(revoked.borrow().len(), 1);
+    assert!(fixture.cluster.nodes().await.is_empty());
+    assert_eq!(fixture.refused(Method::DELETE, "/v1/nodes/n1", Body::empty()).await.code, "node.unknown");
+    // One that joined and was never heard of has certificates alone.
+    fixture.joins(&fixture.join_token(any_node(1), 60), "n2", &key()).await;
+    assert_eq!(fixture.ask(Method::DELETE, "/v1/nodes/n2", Body::empty()).await.0, StatusCode::OK);
+}
+
+/// A node that shows one running container.
+fn shows((job, task): (&JobName, &TaskName)) -> Observed {
+    let running = ContainerState {
+        job: job.clone(),
+        task: task.clone(),
+        spec_hash: "h".to_owned(),
+        container_id: "c".to_owned(),
+        phase: ContainerPhase::Running,
+        restarts: 0,
+        detail: String::new(),
+    };
+    Observed {
+        schema: SCHEMA,
+        version: Version::default(),
+        network_applied: true,
+        converged: true,
+        listed: true,
+        containers: vec![running],
+        pulls: Vec::new(),
+        problems: Vec::new(),
+    }
 }
 
 #[tokio::test]

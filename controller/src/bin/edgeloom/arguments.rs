@@ -168,6 +168,9 @@ pub(crate) enum TokenCommand {
 pub(crate) enum NodeCommand {
     /// Revoke a node's certificates: its session ends at once, and it comes back only by joining again.
     Revoke { name: NodeId },
+    /// Forget a node that will not come back, and revoke its certificates; refused while it is online or a job
+    /// is placed on it.
+    Forget { name: NodeId },
 }
 
 /// The authority.

@@ -9,7 +9,7 @@ use crate::table::Table;
 use edgeloom_common::join::{
     AuthorityView, RevokedView, TokenCreated, TokenList, TokenPurpose, TokenRequest, TokenView,
 };
-use edgeloom_common::view::NodeList;
+use edgeloom_common::view::{ForgottenView, NodeList};
 use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -31,11 +31,29 @@ pub(crate) fn token(client: &Client, printer: &Printer, command: TokenCommand) -
 }
 
 pub(crate) fn node(client: &Client, printer: &Printer, command: NodeCommand) -> Result<(), Error> {
-    let NodeCommand::Revoke { name } = command;
-    let revoked: RevokedView = client.delete(&format!("/v1/nodes/{name}/certificate"))?;
-    printer.print(&revoked, |revoked| {
-        format!("node {}: {} certificate(s) revoked\n", revoked.node, revoked.serials.len())
-    })
+    match command {
+        NodeCommand::Revoke { name } => {
+            let revoked: RevokedView = client.delete(&format!("/v1/nodes/{name}/certificate"))?;
+            printer.print(&revoked, |revoked| {
+                format!("node {}: {} certificate(s) revoked\n", revoked.node, revoked.serials.len())
+            })
+        }
+        NodeCommand::Forget { name } => {
+            let forgotten: ForgottenView = client.delete(&format!("/v1/nodes/{name}"))?;
+            printer.print(&forgotten, told_of_forgotten)
+        }
+    }
+}
+
+fn told_of_forgotten(view: &ForgottenView) -> String {
+    let mut text =
+        format!("node {} is forgotten, {} certificate(s) revoked\n", view.node, view.serials.len());
+    if !view.may_run.is_empty() {
+        let names: Vec<_> = view.may_run.iter().map(|it| format!("{}/{}", it.job, it.task)).collect();
+        let names = names.join(", ");
+        text += &format!("it may still run {names}; `edgeloom-agent purge` there removes all that is ours\n");
+    }
+    text
 }
 
 pub(crate) fn authority(

@@ -6,11 +6,12 @@
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
-use edgeloom_cluster::{Existing, Extent, Outcome, StartError};
+use edgeloom_cluster::{Existing, Extent, StartError};
 use edgeloom_controller::app::{self, AppError};
 use edgeloom_controller::config::Config;
-use edgeloom_controller::upkeep;
+use edgeloom_controller::upkeep::{self, Content};
 use edgeloom_identity::Identity;
+use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -54,14 +55,17 @@ enum Command {
         /// Also give up what nodes run that this state knows nothing of.
         #[arg(long, conflicts_with = "dry_run")]
         overrule: bool,
-    },
         /// Also where nothing is lost here: what nodes run that this state knows nothing of comes back.
         #[arg(long, conflicts_with_all = ["dry_run", "overrule"])]
         regain: bool,
+    },
     /// Write the state as one document; the controller may run.
     Export {
         #[arg(long, default_value = CONFIG)]
         config: PathBuf,
+        /// Also the authority with its private key, and tokens as hashes: who has the file can be the cluster.
+        #[arg(long)]
+        with_authority: bool,
         /// Where to; `-` is standard output.
         file: PathBuf,
     },
@@ -125,7 +129,10 @@ fn carry_out(command: &Command, config: Config) -> anyhow::Result<()> {
             };
             tell(&upkeep::repair(&config, extent)?)?;
         }
-        Command::Export { file, .. } => upkeep::export(&config, file)?,
+        Command::Export { with_authority, file, .. } => {
+            let content = if *with_authority { Content::StateAndAuthority } else { Content::State };
+            upkeep::export(&config, content, file)?;
+        }
         Command::Import { replace, file, .. } => {
             let existing = if *replace { Existing::Replace } else { Existing::Refuse };
             tell(&upkeep::import(&config, file, existing)?)?;
@@ -134,7 +141,7 @@ fn carry_out(command: &Command, config: Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn tell(outcome: &Outcome) -> anyhow::Result<()> {
+fn tell(outcome: &impl Display) -> anyhow::Result<()> {
     writeln!(std::io::stdout(), "{outcome}").context("cannot print")
 }
 

@@ -9,6 +9,7 @@ use edgeloom_prepare::lab_allowed;
 use nix::sched::{CloneFlags, unshare};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
@@ -43,13 +44,13 @@ struct Master {
     log: Arc<Mutex<String>>,
 }
 
-/// The configuration of a master in a folder of its own.
-fn configure(cluster: &str) -> TempDir {
+/// The configuration of a master in a folder of its own; ports of zero are any.
+fn configure(cluster: &str, [http, mqtt]: [u16; 2]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
     let text = format!(
-        "cluster = {cluster:?}\nstate_dir = {state:?}\n[http]\nlisten = \"127.0.0.1:0\"\n\
-         [mqtt]\nlisten = \"127.0.0.1:0\"\n[pool]\nnetwork = \"10.77.0.0/16\"\n"
+        "cluster = {cluster:?}\nstate_dir = {state:?}\n[http]\nlisten = \"127.0.0.1:{http}\"\n\
+         [mqtt]\nlisten = \"127.0.0.1:{mqtt}\"\n[pool]\nnetwork = \"10.77.0.0/16\"\n"
     );
     std::fs::write(folder.path().join("controller.toml"), text).unwrap();
     folder
@@ -57,7 +58,10 @@ fn configure(cluster: &str) -> TempDir {
 
 impl Master {
     fn start(cluster: &str) -> Self {
-        let folder = configure(cluster);
+        Self::start_in(configure(cluster, [0, 0]))
+    }
+
+    fn start_in(folder: TempDir) -> Self {
         let mut child = Command::new(DAEMON)
             .args(["run", "--config"])
             .arg(folder.path().join("controller.toml"))
@@ -285,6 +289,55 @@ fn four_commands_bring_a_bare_machine_online_over_mutual_tls() {
     assert_eq!(std::fs::read(machine.state().join("identity.json")).unwrap(), before);
 }
 
+/// What an operator does while the controller is down, or beside it.
+fn upkeep(folder: &TempDir, arguments: &[&str], file: &Path) -> Output {
+    let (command, options) = arguments.split_first().unwrap();
+    let mut daemon = Command::new(DAEMON);
+    daemon.args([command, "--config"]).arg(folder.path().join("controller.toml"));
+    daemon.args(options).arg(file).env_remove("EDGELOOM_LOG").output().unwrap()
+}
+
+#[test]
+fn a_replaced_master_is_the_same_cluster_and_nodes_come_back_as_they_are() {
+    if !own_network() {
+        return;
+    }
+    let master = Master::start("home");
+    let machine = Machine::new();
+    machine.join(&master.api, &master.token(&[]), "n1").unwrap();
+    let identity = std::fs::read(machine.state().join("identity.json")).unwrap();
+    let _running = machine.run();
+    master.wait_until_online("n1");
+    let read = master.edgeloom(&["token", "create", "--api", "read", "--note", "the wall"]);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let file = elsewhere.path().join("cluster.json");
+    let exported = upkeep(&master.folder, &["export", "--with-authority"], &file);
+    assert!(exported.status.success(), "{}", errors(&exported));
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(!std::fs::read_to_string(&file).unwrap().contains(read.trim()), "tokens are hashes");
+    let port = |address: &str| address.rsplit(':').next().unwrap().parse::<u16>().unwrap();
+    let ports = [port(&master.api), Config::load(&machine.config()).unwrap().controller.unwrap().port];
+    // The old master burns down.
+    drop(master);
+
+    let folder = configure("home", ports);
+    let other = configure("away", [0, 0]);
+    let refused = errors(&upkeep(&other, &["import"], &file));
+    assert!(refused.contains("of cluster home"), "{refused}");
+    assert!(!other.path().join("state/identity/authority").exists(), "nothing is begun");
+    let imported = upkeep(&folder, &["import"], &file);
+    assert!(imported.status.success(), "{}", errors(&imported));
+    let told = String::from_utf8(imported.stdout).unwrap();
+    assert!(told.contains("nodes reconnect as they are"), "{told}");
+    let master = Master::start_in(folder);
+    master.wait_until_online("n1");
+    assert_eq!(std::fs::read(machine.state().join("identity.json")).unwrap(), identity);
+    assert!(master.edgeloom(&["token", "list"]).contains("the wall"));
+    let mut reader = master.command();
+    reader.env("EDGELOOM_TOKEN", read.trim()).arg("jobs");
+    assert!(reader.output().unwrap().status.success(), "the token of before is good here");
+}
+
 #[test]
 fn used_foreign_and_misdirected_tokens_bring_nobody_in() {
     if !own_network() {
@@ -393,7 +446,7 @@ fn the_command_line_trusts_no_other_authority_than_its_own() {
 
 #[test]
 fn init_makes_the_authority_once_and_prints_no_secret() {
-    let folder = configure("home");
+    let folder = configure("home", [0, 0]);
     let init = || {
         let config = folder.path().join("controller.toml");
         let output = Command::new(DAEMON).args(["init", "--config"]).arg(config).output().unwrap();

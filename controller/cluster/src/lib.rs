@@ -61,4 +61,4 @@ pub use registry::fake;
 pub use registry::{ClientError, RegistryError};
 pub use salvage::Outcome;
 pub use store::StoreError;
-pub use transfer::{Existing, TransferError, export, import};
+pub use transfer::{Existing, TransferError, authority, export, import};

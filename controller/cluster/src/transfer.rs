@@ -74,13 +74,20 @@ struct Document {
     /// The last record that the state includes.
     sequence: u64,
     state: Model,
+    /// What the issuer of certificates gave along, if it was asked; not read here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    authority: Option<serde_json::Value>,
 }
 
-/// The document of the state in a directory; its controller may run.
+/// The document of the state in a directory, with what else is to be carried; its controller may run.
 ///
 /// # Errors
 /// When there is no state or acknowledged changes of it are lost.
-pub fn export(path: &Path, cluster: &ClusterId) -> Result<Vec<u8>, TransferError> {
+pub fn export(
+    path: &Path,
+    cluster: &ClusterId,
+    authority: Option<serde_json::Value>,
+) -> Result<Vec<u8>, TransferError> {
     if !path.is_dir() {
         return Err(TransferError::Nothing(path.to_owned()));
     }
@@ -98,8 +105,8 @@ pub fn export(path: &Path, cluster: &ClusterId) -> Result<Vec<u8>, TransferError
     if sequence == 0 {
         return Err(TransferError::Nothing(path.to_owned()));
     }
-    let document =
-        Document { kind: KIND.to_owned(), version: VERSION, cluster: cluster.clone(), sequence, state };
+    let (kind, cluster) = (KIND.to_owned(), cluster.clone());
+    let document = Document { kind, version: VERSION, cluster, sequence, state, authority };
     Ok(seal(&serde_json::to_vec(&document)?))
 }
 
@@ -113,7 +120,7 @@ pub fn import(
     document: &[u8],
     existing: Existing,
 ) -> Result<Outcome, TransferError> {
-    let mut model = read(document, cluster)?;
+    let mut model = read(document, cluster)?.state;
     check_owner(path)?;
     let directory = Directory::open(path)?;
     if existing == Existing::Refuse && !directory.is_empty() {
@@ -128,7 +135,15 @@ pub fn import(
     Ok(Outcome::whole(&model))
 }
 
-fn read(document: &[u8], own: &ClusterId) -> Result<Model, TransferError> {
+/// What an export carries for the issuer of certificates.
+///
+/// # Errors
+/// When the document cannot be believed or is not for this cluster.
+pub fn authority(document: &[u8], own: &ClusterId) -> Result<Option<serde_json::Value>, TransferError> {
+    Ok(read(document, own)?.authority)
+}
+
+fn read(document: &[u8], own: &ClusterId) -> Result<Document, TransferError> {
     let text = match unseal(document) {
         Unsealed::Sound(text) => text,
         Unsealed::Bare(_) => return Err(TransferError::Cut),
@@ -145,5 +160,5 @@ fn read(document: &[u8], own: &ClusterId) -> Result<Model, TransferError> {
     if document.cluster != *own {
         return Err(TransferError::Cluster { found: document.cluster, own: own.clone() });
     }
-    Ok(document.state)
+    Ok(document)
 }

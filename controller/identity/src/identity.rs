@@ -22,10 +22,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 
 /// Who holds the directory.
-const DAEMON: &str = "edgeloom-controller";
+pub(crate) const DAEMON: &str = "edgeloom-controller";
 /// Files below the directory.
-const AUTHORITY: &str = "authority";
-const REGISTRY: &str = "registry";
+pub(crate) const AUTHORITY: &str = "authority";
+pub(crate) const REGISTRY: &str = "registry";
+pub(crate) const CONTEXT: &str = "admin.json";
 
 /// What it is opened with.
 #[derive(Debug, Clone)]
@@ -60,9 +61,9 @@ pub enum OpenError {
 }
 
 /// What is kept of the authorities.
-#[derive(Debug, Serialize, Deserialize)]
-struct Kept {
-    cluster: ClusterId,
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    pub(crate) cluster: ClusterId,
     authorities: Vec<Stored>,
 }
 
@@ -231,7 +232,7 @@ impl Identity {
     /// Where the administrator's own context is, readable by the daemon's user and root.
     #[must_use]
     pub fn context_path(&self) -> PathBuf {
-        self.path("admin.json")
+        self.path(CONTEXT)
     }
 
     /// The administrator's token is made once, with the authority; who removed its file has taken it elsewhere.
@@ -292,7 +293,7 @@ fn load(settings: &Settings) -> Result<(Vec<Authority>, Registry), OpenError> {
     }
 }
 
-fn authorities(settings: &Settings, kept: Kept) -> Result<Vec<Authority>, OpenError> {
+pub(crate) fn authorities(settings: &Settings, kept: Kept) -> Result<Vec<Authority>, OpenError> {
     if kept.cluster != settings.cluster {
         let (directory, wanted) = (settings.directory.clone(), settings.cluster.clone());
         return Err(OpenError::Cluster { directory, found: kept.cluster, wanted });

@@ -14,6 +14,7 @@ mod identity;
 mod peer;
 mod registry;
 mod tls;
+mod transfer;
 
 pub use authority::{AuthorityError, REQUEST_MAX};
 pub use disk::DiskError;
@@ -21,6 +22,7 @@ pub use external::{Files, TlsError, server_config};
 pub use identity::{Identity, OpenError, Settings};
 pub use peer::{Peer, PeerError};
 pub use registry::{IssueError, JoinError, NoSuchNode, NoSuchToken, RenewError, RotateError};
+pub use transfer::{Arrival, Carried, CarryError, Existing, export, import};
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

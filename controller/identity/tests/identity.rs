@@ -2,7 +2,10 @@
 
 use edgeloom_common::join::{Context, JoinRequest, RenewRequest, Scope, TokenPurpose, TokenRequest};
 use edgeloom_common::secret::Secret;
-use edgeloom_identity::{Identity, OpenError, Peer, RenewError, RotateError, Settings};
+use edgeloom_identity::{
+    Arrival, Carried, CarryError, Existing, Identity, OpenError, Peer, RenewError, RotateError, Settings,
+    export, import,
+};
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -132,4 +135,41 @@ fn a_rotation_ends_when_every_node_has_shown_a_certificate_of_the_new_authority(
     drop(identity);
     let identity = Identity::open(settings(directory.path())).unwrap();
     assert_eq!(authorities(&join(&identity, "n3").1), 1);
+}
+
+#[test]
+fn what_is_carried_is_the_same_cluster_and_what_was_there_is_kept_aside() {
+    let [from, to] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let (old, new) = (settings(from.path()), settings(to.path()));
+    let identity = Identity::open(old.clone()).unwrap();
+    let read = token(&identity, TokenPurpose::Api { scope: Scope::Read });
+    let (peer, known) = join(&identity, "n1");
+    // Also while its controller runs.
+    let carry = || export(&old.directory).unwrap();
+    let text = serde_json::to_string(&carry()).unwrap();
+    assert!(!text.contains(read.expose()) && !format!("{:?}", carry()).contains("BEGIN"));
+    let carried = || serde_json::from_str::<Carried>(&text).unwrap();
+
+    drop(Identity::open(new.clone()).unwrap());
+    let refused = import(&new, carried(), Existing::Refuse).unwrap_err();
+    assert!(matches!(refused, CarryError::Occupied(_)), "{refused}");
+    assert_eq!(import(&new, carried(), Existing::Replace).unwrap(), Arrival::Carried);
+    assert!(new.directory.join("authority.before").exists());
+    let copy = Identity::open(new.clone()).unwrap();
+    assert_eq!(copy.scope(read.expose()), Some(Scope::Read));
+    assert!(!copy.renewal(&peer).unwrap().due);
+    assert_eq!(join(&copy, "n2").1, known, "nodes know it by the same authority");
+    assert_eq!(copy.derived_keys(b"x"), identity.derived_keys(b"x"));
+    assert_ne!(copy.derived_keys(b"x"), copy.derived_keys(b"y"));
+    copy.revoke_node(&peer.node).unwrap();
+    assert!(matches!(import(&new, carried(), Existing::Replace), Err(CarryError::Lock(_))));
+    drop(copy);
+    assert_eq!(import(&new, carried(), Existing::Replace).unwrap(), Arrival::Present);
+    let copy = Identity::open(new.clone()).unwrap();
+    assert!(copy.revoked().borrow().contains(&peer.serial), "what was revoked since stays revoked");
+
+    let other = Settings { cluster: "away".parse().unwrap(), ..settings(from.path()) };
+    assert!(matches!(import(&other, carried(), Existing::Replace), Err(CarryError::Cluster { .. })));
+    let empty = tempfile::tempdir().unwrap();
+    assert!(matches!(export(empty.path()), Err(CarryError::Nothing(_))));
 }

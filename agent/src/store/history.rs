@@ -1,31 +1,33 @@
 //! What happened here, bounded: restarts of each task and the last events, in sled.
 //!
-//! Nothing depends on it: if it cannot be opened, or opening it panics or does not end (as sled does on some
-//! damaged files), it is moved aside and begun anew, and if that fails too the agent runs without. A panic
-//! later ends the history, not the agent. Counts carry a checksum of their own.
+//! Counts are read once, at the start; changes go to a thread that ends when there is nothing to write, so that
+//! a slow disk holds up nobody. Nothing depends on it: if it cannot be opened, or opening it panics or does not
+//! end (as sled does on some damaged files), it is moved aside and begun anew, and if that fails too the agent
+//! runs without. A panic later ends the history, not the agent. Counts carry a checksum of their own.
 
 #[cfg(test)]
 mod tests;
+mod writer;
 
 use super::StateError;
 use crate::engine::TaskKey;
 use edgeloom_common::desired::Version;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Duration;
+use writer::{Write, Writer};
 
 /// Least memory that the page cache works with; the history is small and seldom read.
 const CACHE_BYTES: u64 = 64 * 1024;
-/// Events kept: about a day of a busy node.
-const EVENTS_MAX: usize = 256;
 /// A history is a few kilobytes: what takes longer does not come to an end.
 const OPEN_WAIT: Duration = Duration::from_secs(10);
-const CLOSE_WAIT: Duration = Duration::from_secs(2);
+/// Counts that are read: far more than a node has tasks.
+const COUNTS_MAX: usize = 4096;
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,9 +42,9 @@ pub(crate) enum Event {
 /// The history, or nothing.
 #[derive(Debug)]
 pub(crate) struct History {
-    database: Option<sled::Db>,
-    /// sled has panicked: it is not asked again.
-    broken: AtomicBool,
+    /// By the task's name, as the disk has them or will have.
+    restarts: BTreeMap<String, u32>,
+    writer: Option<Writer>,
 }
 
 impl History {
@@ -50,23 +52,19 @@ impl History {
     #[must_use]
     pub(crate) fn open(state_dir: &Path) -> (Self, Option<String>) {
         let [directory, aside] = directories(state_dir);
-        if let Some(database) = open(&directory) {
-            return (Self::over(Some(database)), None);
+        if let Some((database, restarts)) = open(&directory) {
+            return (Self { restarts, writer: Some(Writer::over(database)) }, None);
         }
         let _ = std::fs::remove_dir_all(&aside);
         let _ = std::fs::rename(&directory, &aside);
-        let database = open(&directory);
-        let outcome = if database.is_some() { "began a new one" } else { "going on without" };
+        let writer = open(&directory).map(|(database, _)| Writer::over(database));
+        let outcome = if writer.is_some() { "began a new one" } else { "going on without" };
         let lost = format!(
             "history {} was damaged and moved to {}; {outcome}",
             directory.display(),
             aside.display()
         );
-        (Self::over(database), Some(lost))
-    }
-
-    fn over(database: Option<sled::Db>) -> Self {
-        Self { database, broken: AtomicBool::new(false) }
+        (Self { restarts: BTreeMap::new(), writer }, Some(lost))
     }
 
     /// Removes the history, also one that was moved aside; nobody may have it open.
@@ -84,80 +82,40 @@ impl History {
     /// How often the task's container was started again, over all starts of the agent.
     #[must_use]
     pub(crate) fn restarts(&self, key: &TaskKey) -> u32 {
-        let name = key.to_string();
-        let value = self.ask(|database| database.open_tree("restarts")?.get(&name));
-        value.flatten().and_then(|packed| unpack(&name, &packed)).unwrap_or(0)
+        self.restarts.get(&key.to_string()).copied().unwrap_or(0)
     }
 
     /// Remembers the count; zero forgets the task.
-    pub(crate) fn set_restarts(&self, key: &TaskKey, restarts: u32) {
+    pub(crate) fn set_restarts(&mut self, key: &TaskKey, restarts: u32) {
         let name = key.to_string();
-        self.ask(|database| {
-            let tree = database.open_tree("restarts")?;
-            match restarts {
-                0 => tree.remove(&name).map(drop),
-                _ => tree.insert(&name, &pack(&name, restarts)).map(drop),
-            }
-        });
+        let before = match restarts {
+            0 => self.restarts.remove(&name),
+            _ => self.restarts.insert(name.clone(), restarts),
+        };
+        if before.unwrap_or(0) != restarts {
+            self.write(Write::Restarts(name, restarts));
+        }
     }
 
-    /// Appends an event and drops the oldest beyond the bound.
+    /// Appends an event; the oldest beyond the bound are dropped.
     pub(crate) fn append(&self, event: &Event) {
-        let Ok(bytes) = serde_json::to_vec(event) else {
-            return;
-        };
-        self.ask(|database| {
-            let tree = database.open_tree("events")?;
-            let last = tree.last()?.and_then(|(key, _)| key.as_ref().try_into().ok().map(u64::from_be_bytes));
-            tree.insert((last.unwrap_or(0) + 1).to_be_bytes(), bytes)?;
-            while EVENTS_MAX < tree.len() {
-                tree.pop_min()?;
-            }
-            Ok(())
-        });
+        if let Ok(bytes) = serde_json::to_vec(event) {
+            self.write(Write::Event(bytes));
+        }
+    }
+
+    fn write(&self, write: Write) {
+        if let Some(writer) = &self.writer {
+            writer.add(write);
+        }
     }
 
     /// The events, oldest first.
     #[cfg(test)]
     #[must_use]
     pub(crate) fn events(&self) -> Vec<Event> {
-        let values: Option<Vec<sled::IVec>> =
-            self.ask(|database| database.open_tree("events")?.iter().values().collect());
-        let values = values.unwrap_or_default();
+        let values = self.writer.as_ref().map(Writer::events).unwrap_or_default();
         values.iter().filter_map(|value| serde_json::from_slice(value).ok()).collect()
-    }
-
-    /// What sled answers; none where there is no history, or no more.
-    fn ask<T>(&self, question: impl FnOnce(&sled::Db) -> sled::Result<T>) -> Option<T> {
-        let database = self.database.as_ref().filter(|_| !self.broken.load(Ordering::Relaxed))?;
-        match catch_unwind(AssertUnwindSafe(|| question(database))) {
-            Ok(Ok(answer)) => Some(answer),
-            Ok(Err(error)) => {
-                tracing::warn!(%error, "the history does not answer");
-                None
-            }
-            Err(_) => {
-                self.broken.store(true, Ordering::Relaxed);
-                tracing::error!("the history is damaged; going on without until the next start");
-                None
-            }
-        }
-    }
-}
-
-impl Drop for History {
-    /// After a write that failed sled waits for ever when it is let go; the agent does not wait with it.
-    fn drop(&mut self) {
-        let Some(database) = self.database.take() else { return };
-        let (ended, end) = sync_channel::<()>(0);
-        let close = move || {
-            drop(database);
-            drop(ended);
-        };
-        if thread::Builder::new().name("history".to_owned()).spawn(close).is_ok() {
-            // Nothing is ever sent: the answer is the end of the thread, or that it does not come.
-            let _ = end.recv_timeout(CLOSE_WAIT);
-        }
     }
 }
 
@@ -189,7 +147,7 @@ fn directories(state_dir: &Path) -> [PathBuf; 2] {
 
 /// Opens and reads every entry, since some damage shows only then. On a thread of its own, which is left
 /// behind if it does not come back.
-fn open(directory: &Path) -> Option<sled::Db> {
+fn open(directory: &Path) -> Option<(sled::Db, BTreeMap<String, u32>)> {
     let config = sled::Config::new()
         .path(directory)
         .cache_capacity(CACHE_BYTES)
@@ -202,7 +160,8 @@ fn open(directory: &Path) -> Option<sled::Db> {
             .tree_names()
             .iter()
             .all(|name| database.open_tree(name).is_ok_and(|tree| tree.iter().all(|entry| entry.is_ok())));
-        sound.then_some(database)
+        let restarts = if sound { restarts(&database).ok()? } else { return None };
+        Some((database, restarts))
     };
     let (answer, answered) = sync_channel(1);
     let open = move || {
@@ -211,4 +170,17 @@ fn open(directory: &Path) -> Option<sled::Db> {
     };
     thread::Builder::new().name("history".to_owned()).spawn(open).ok()?;
     answered.recv_timeout(OPEN_WAIT).ok().flatten()
+}
+
+/// Every count that is what was written.
+fn restarts(database: &sled::Db) -> sled::Result<BTreeMap<String, u32>> {
+    let mut found = BTreeMap::new();
+    for entry in database.open_tree(writer::RESTARTS)?.iter().take(COUNTS_MAX) {
+        let (name, packed) = entry?;
+        let name = String::from_utf8_lossy(&name).into_owned();
+        if let Some(count) = unpack(&name, &packed) {
+            found.insert(name, count);
+        }
+    }
+    Ok(found)
 }

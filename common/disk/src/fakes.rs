@@ -1,7 +1,12 @@
-//! A disk in memory that knows what was synced, and power cuts that keep of the rest what they like.
+//! A disk in memory that knows what was synced, and power cuts that keep of the rest what they like; and
+//! damage to real files.
 //!
 //! It is harsher than a file system: of unsynced writes any part may survive, in any mixture, with zeros
 //! where a length survived and its bytes did not; of unsynced names any first part of their changes.
+
+mod files;
+
+pub use files::Files;
 
 use crate::disk::Disk;
 use fastrand::Rng;

@@ -1,9 +1,12 @@
 //! What outlives the agent, and what damage does to it.
 
+use super::writer::EVENTS_MAX;
 use super::*;
 use crate::engine::fake::spec;
+use edgeloom_disk::fakes::Files;
+use fastrand::Rng;
 
-/// sled takes tens of milliseconds to open, so fewer than elsewhere.
+/// Of each kind; sled takes tens of milliseconds to open.
 const DAMAGES: usize = 100;
 
 fn key() -> TaskKey {
@@ -15,7 +18,7 @@ fn restarts_and_events_outlive_the_agent() {
     let directory = tempfile::tempdir().unwrap();
     let event = Event::Taken(Version { epoch: 1, generation: 2 });
     {
-        let (history, lost) = History::open(directory.path());
+        let (mut history, lost) = History::open(directory.path());
         assert_eq!(lost, None);
         history.set_restarts(&key(), 3);
         history.append(&event);
@@ -49,53 +52,88 @@ fn a_count_with_a_flipped_bit_is_not_believed() {
     }
 }
 
-/// Each file of the history with its content.
-fn files(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
-        if entry.is_dir() {
-            found.extend(files(&entry));
-        } else {
-            found.push((entry.clone(), std::fs::read(entry).unwrap()));
-        }
+/// What came of opening a damaged history.
+#[derive(Default)]
+struct Outcomes {
+    right: usize,
+    begun_anew: usize,
+}
+
+/// Opens each of these states; the count is one of the right ones, or none where that is said.
+fn open_all(directory: &Path, states: impl Iterator<Item = Files>, right: &[u32]) -> Outcomes {
+    let mut outcomes = Outcomes::default();
+    for (round, state) in states.enumerate() {
+        state.put();
+        let (mut history, lost) = History::open(directory);
+        let count = history.restarts(&key());
+        assert!(count == 0 || right.contains(&count), "round {round}: {count}");
+        outcomes.right += usize::from(count > 0);
+        outcomes.begun_anew += usize::from(lost.is_some());
+        history.set_restarts(&key(), 40);
     }
-    found
+    outcomes
+}
+
+/// A history on disk, and the same some changes later.
+fn two_states(directory: &Path) -> [Files; 2] {
+    [3, 4].map(|count| {
+        let (mut history, _) = History::open(directory);
+        history.set_restarts(&key(), count);
+        (0..40).for_each(|generation| history.append(&Event::Taken(Version { epoch: 1, generation })));
+        drop(history);
+        Files::of(&directory.join("history"))
+    })
+}
+
+fn cut_and_flip(rounds: usize) {
+    let directory = tempfile::tempdir().unwrap();
+    let [whole, _] = two_states(directory.path());
+    let mut rng = Rng::with_seed(4);
+    let cuts = std::iter::repeat_with(|| whole.cut(&mut rng)).take(rounds);
+    let cut = open_all(directory.path(), cuts, &[3]);
+    let mut rng = Rng::with_seed(5);
+    let flips = std::iter::repeat_with(|| whole.flipped(&mut rng)).take(rounds);
+    let flipped = open_all(directory.path(), flips, &[3]);
+    assert!(cut.begun_anew > 0 && flipped.right > 0);
 }
 
 #[test]
 fn cuts_and_flipped_bits_give_the_right_count_or_none() {
+    cut_and_flip(DAMAGES);
+}
+
+#[test]
+#[ignore = "takes a minute; `cargo test -- --ignored a_thousand`"]
+fn a_thousand_cuts_and_a_thousand_flipped_bits_give_the_right_count_or_none() {
+    cut_and_flip(1000);
+}
+
+#[test]
+fn power_cuts_between_two_states_give_a_count_that_was_or_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let [old, new] = two_states(directory.path());
+    let mut rng = Rng::with_seed(6);
+    let between = std::iter::repeat_with(|| old.on_the_way_to(&new, &mut rng)).take(200);
+    let outcomes = open_all(directory.path(), between, &[3, 4]);
+    assert!(outcomes.right > 0);
+}
+
+#[test]
+fn a_disk_that_stands_still_holds_nobody_up_and_the_count_is_right() {
     let directory = tempfile::tempdir().unwrap();
     {
-        let (history, _) = History::open(directory.path());
-        history.set_restarts(&key(), 3);
-        (0..40).for_each(|generation| history.append(&Event::Taken(Version { epoch: 1, generation })));
-    }
-    let whole = files(&directory.path().join("history"));
-    let mut rng = fastrand::Rng::with_seed(4);
-    let (mut right, mut begun_anew) = (0, 0);
-    for round in 0..DAMAGES {
-        let _ = std::fs::remove_dir_all(directory.path().join("history"));
-        let struck = rng.usize(0..whole.len());
-        for (index, (path, content)) in whole.iter().enumerate() {
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            let mut content = content.clone();
-            if index == struck && !content.is_empty() {
-                // Most of sled's file is empty pages.
-                let used = content.iter().rposition(|byte| *byte != 0).map_or(1, |last| last + 1);
-                let at = rng.usize(0..used);
-                if round % 2 == 0 { content[at] ^= 1 << rng.u8(0..8) } else { content.truncate(at) }
-            }
-            std::fs::write(path, content).unwrap();
+        let (mut history, _) = History::open(directory.path());
+        for count in 1..=2000 {
+            history.set_restarts(&key(), count);
+            assert_eq!(history.restarts(&key()), count, "at once, whatever is written");
         }
-        let (history, lost) = History::open(directory.path());
-        match history.restarts(&key()) {
-            3 => right += 1,
-            count => assert_eq!(count, 0, "round {round}"),
-        }
-        begun_anew += u32::from(lost.is_some());
-        history.set_restarts(&key(), 4);
+        history.append(&Event::Taken(Version { epoch: 1, generation: 2 }));
+        // What did not fit is written with the next change.
+        history.events();
+        history.set_restarts(&key(), 2001);
     }
-    assert!(right > 0 && begun_anew > 0, "{right} right, {begun_anew} begun anew");
+    let (history, _) = History::open(directory.path());
+    assert_eq!(history.restarts(&key()), 2001);
 }
 
 #[test]
@@ -105,7 +143,7 @@ fn a_damaged_history_is_begun_anew() {
     for file in ["db", "conf"] {
         std::fs::write(directory.path().join("history").join(file), b"this is no database").unwrap();
     }
-    let (history, lost) = History::open(directory.path());
+    let (mut history, lost) = History::open(directory.path());
     assert!(lost.is_some());
     history.set_restarts(&key(), 1);
     assert_eq!(history.restarts(&key()), 1);

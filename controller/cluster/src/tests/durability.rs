@@ -13,9 +13,9 @@ use crate::state::State;
 use crate::transfer::{Existing, TransferError, export, import};
 use edgeloom_common::ids::{ClusterId, JobName};
 use edgeloom_common::view::JobState;
-use edgeloom_disk::fakes::MemoryDisk;
+use edgeloom_disk::fakes::{Files, MemoryDisk};
 use fastrand::Rng;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 fn cluster() -> ClusterId {
     "home".parse().unwrap()
@@ -201,8 +201,9 @@ fn open_over<S: Iterator<Item = Files>>(world: World, stores: impl FnOnce(Files)
             store.put();
             assert_eq!(State::open(path).unwrap().model, model, "round {round}");
         }
-    }
-    found
+    });
+}
+
 fn cut_and_flip_the_store(rounds: usize) {
     let mut rng = Rng::with_seed(5);
     open_over(lived(), |whole| (0..rounds).flat_map(move |_| [whole.cut(&mut rng), whole.flipped(&mut rng)]));

@@ -2,9 +2,10 @@
 //! or not the agent was restarted meanwhile.
 //!
 //! Times count from the machine's boot, a clock that nobody sets. Whoever does not know takes it for too long:
-//! after a reboot, or where the file does not read, such containers wait for the controller.
+//! after a reboot, or where the file does not read or fails its checksum, such containers wait for the controller.
 
 use crate::store::StateError;
+use edgeloom_disk::{Unsealed, seal, unseal};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -51,9 +52,12 @@ impl ContactFile {
             Err(_) => return Past::Unknown,
             Ok(Some(bytes)) => bytes,
         };
-        let record = serde_json::from_slice::<Record>(&bytes)
-            .ok()
-            .filter(|record| boot() == Some(record.boot.clone()));
+        let record = match unseal(&bytes) {
+            // A version before this one wrote no checksum.
+            Unsealed::Sound(text) | Unsealed::Bare(text) => serde_json::from_slice::<Record>(text).ok(),
+            Unsealed::Damaged { .. } => None,
+        };
+        let record = record.filter(|record| boot() == Some(record.boot.clone()));
         match record.map(|record| record.heard_s) {
             None => Past::Unknown,
             Some(None) => Past::Session,
@@ -68,7 +72,7 @@ impl ContactFile {
         let heard = silence.and_then(|silence| uptime()?.checked_sub(silence)).map(|heard| heard.as_secs());
         let record = Record { boot: boot().unwrap_or_default(), heard_s: heard };
         let bytes = serde_json::to_vec(&record).expect("text and a number");
-        edgeloom_disk::replace(&self.path, &bytes).map_err(|source| self.write_error(source))
+        edgeloom_disk::replace(&self.path, &seal(&bytes)).map_err(|source| self.write_error(source))
     }
 
     pub(crate) fn remove(&self) -> Result<(), StateError> {
@@ -105,6 +109,26 @@ mod tests {
         assert!(matches!(file.load(), Past::Silence(found) if silence <= found));
         file.remove().unwrap();
         assert_eq!(file.load(), Past::Nothing);
+    }
+
+    #[test]
+    fn a_flipped_bit_or_a_cut_never_makes_the_silence_shorter() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = ContactFile::in_directory(directory.path());
+        file.save(Some(Duration::from_secs(1))).unwrap();
+        let whole = std::fs::read(&file.path).unwrap();
+        for bit in 0..whole.len() * 8 {
+            let mut flipped = whole.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            std::fs::write(&file.path, flipped).unwrap();
+            assert_eq!(file.load(), Past::Unknown, "bit {bit}");
+        }
+        for length in 0..whole.len() {
+            std::fs::write(&file.path, &whole[..length]).unwrap();
+            let bare = length + 1 >= whole.len() - "\ncrc32 01234567".len();
+            let past = file.load();
+            assert!(past == Past::Unknown || (bare && matches!(past, Past::Silence(_))), "cut at {length}");
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The membership as one file, replaced in one rename: certificate and key never belong to different
-//! renewals.
+//! renewals. It carries its checksum: a flipped bit must not make it another node's.
 
 use edgeloom_common::ids::{ClusterId, NodeId};
 use edgeloom_common::secret::Secret;
+use edgeloom_disk::{Unsealed, seal, unseal};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,11 +19,20 @@ pub enum MembershipError {
     #[error("cannot write {}: {source}", path.display())]
     Write { path: PathBuf, source: io::Error },
     #[error(
-        "{} is damaged ({source}); join again: `edgeloom-agent join CONTROLLER TOKEN`, with a token made by `edgeloom token create --node NAME --replace`", path.display()
+        "{} is damaged ({flaw}); join again: `edgeloom-agent join CONTROLLER TOKEN`, with a token made by `edgeloom token create --node NAME --replace`", path.display()
     )]
-    Damaged { path: PathBuf, source: serde_json::Error },
+    Damaged { path: PathBuf, flaw: Flaw },
     #[error("{} holds no certificate and key that fit", path.display())]
     Unfit { path: PathBuf },
+}
+
+/// What is wrong with the file.
+#[derive(Debug, thiserror::Error)]
+pub enum Flaw {
+    #[error("it was changed since it was written")]
+    Checksum,
+    #[error("{0}")]
+    Syntax(serde_json::Error),
 }
 
 /// What makes this machine a node.
@@ -55,13 +65,20 @@ impl Membership {
     /// When there is a file that does not read.
     pub fn load(state_dir: &Path) -> Result<Option<Self>, MembershipError> {
         let path = Self::path(state_dir);
-        let Some(text) = read(&path)? else { return Ok(None) };
-        serde_json::from_slice(&text).map(Some).map_err(|source| MembershipError::Damaged { path, source })
+        let Some(bytes) = read(&path)? else { return Ok(None) };
+        let read = match unseal(&bytes) {
+            // A version before this one wrote no checksum.
+            Unsealed::Sound(text) | Unsealed::Bare(text) => {
+                serde_json::from_slice(text).map_err(Flaw::Syntax)
+            }
+            Unsealed::Damaged { .. } => Err(Flaw::Checksum),
+        };
+        read.map(Some).map_err(|flaw| MembershipError::Damaged { path, flaw })
     }
 
     pub(crate) fn save(&self, state_dir: &Path) -> Result<(), MembershipError> {
         let text = serde_json::to_vec_pretty(self).expect("a membership is texts and numbers");
-        replace(&Self::path(state_dir), &text)
+        replace(&Self::path(state_dir), &seal(&text))
     }
 }
 
@@ -107,10 +124,19 @@ mod tests {
         assert_eq!(loaded.key.expose(), "the key itself");
         assert!(!format!("{loaded:?}").contains("the key itself"));
         let whole = std::fs::read(&path).unwrap();
-        for length in 0..whole.len() {
+        // Without its last line it is a file of the version before, and whole.
+        let bare = whole.len() - "\ncrc32 01234567\n".len();
+        for length in (0..whole.len()).filter(|length| *length != bare && *length != bare + 1) {
             std::fs::write(&path, &whole[..length]).unwrap();
             let cut = Membership::load(directory.path());
             assert!(matches!(cut, Err(MembershipError::Damaged { .. })), "cut at {length}");
+        }
+        for bit in 0..whole.len() * 8 {
+            let mut flipped = whole.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            std::fs::write(&path, flipped).unwrap();
+            let flipped = Membership::load(directory.path());
+            assert!(matches!(flipped, Err(MembershipError::Damaged { .. })), "bit {bit}");
         }
     }
 }

@@ -45,6 +45,22 @@ pub struct Report {
     /// What the agent itself has written to storage since it started, where the kernel counts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_written: Option<Bytes>,
+    /// For how long the agent has been running, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running_s: Option<u64>,
+}
+
+/// An agent that has just started has written what it writes once: no measure of a day.
+const DAY_KNOWN_AFTER_S: u64 = 600;
+
+impl Report {
+    /// What the agent writes to storage in a day at the rate since it started; none while that tells nothing.
+    #[must_use]
+    pub fn disk_written_a_day(&self) -> Option<Bytes> {
+        let running_s = self.running_s.filter(|seconds| *seconds >= DAY_KNOWN_AFTER_S)?;
+        let a_day = u128::from(self.disk_written?.0) * 86_400 / u128::from(running_s);
+        Some(Bytes(u64::try_from(a_day).unwrap_or(u64::MAX)))
+    }
 }
 
 /// One running container, over the reporting period.
@@ -253,6 +269,11 @@ pub struct LogsCommand {
     pub cancel: bool,
 }
 
+/// A request for the document that the node holds, `cmd/document/<id>`: a controller that lost its state
+/// rebuilds it from what nodes hold.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DocumentCommand {}
+
 /// A piece of an answer to a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reply {
@@ -266,8 +287,21 @@ pub struct Reply {
     #[serde(default)]
     pub error: String,
 }
-/// A request for the document that the node holds, `cmd/document/<id>`: a controller that lost its state
-/// rebuilds it from what nodes hold.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DocumentCommand {}
 
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_in_a_day_is_told_once_it_can_be_known() {
+        let report = |running_s, written| Report {
+            running_s: Some(running_s),
+            disk_written: Some(Bytes(written)),
+            ..Report::default()
+        };
+        assert_eq!(report(599, 40_960).disk_written_a_day(), None);
+        assert_eq!(report(43_200, 40_960).disk_written_a_day(), Some(Bytes(81_920)));
+        assert_eq!(report(600, u64::MAX).disk_written_a_day(), Some(Bytes(u64::MAX)));
+        assert_eq!(Report::default().disk_written_a_day(), None, "an agent of the version before");
+    }
+}

@@ -218,6 +218,9 @@ pub struct NodeView {
     /// Written to storage by the agent itself since it started, where the node's kernel counts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_written_bytes: Option<u64>,
+    /// The same in a day, at the rate since it started; none in its first ten minutes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_written_bytes_per_day: Option<u64>,
     pub labels: BTreeMap<String, String>,
     pub docker_version: String,
     pub layers_held: usize,

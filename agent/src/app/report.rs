@@ -62,12 +62,13 @@ struct Reporter {
     flows: FlowMeter,
     tasks: TaskMeter,
     engine: EngineVersion,
+    since: Instant,
 }
 
 impl Reporter {
     fn new(meter: Meter, node: Node) -> Self {
         let (flows, tasks) = (FlowMeter::default(), TaskMeter::default());
-        Self { node, meter, flows, tasks, engine: EngineVersion::default() }
+        Self { node, meter, flows, tasks, engine: EngineVersion::default(), since: Instant::now() }
     }
 
     async fn report(&mut self) -> Result<Report, MeterError> {
@@ -87,6 +88,7 @@ impl Reporter {
             tasks: tasks.ok().and_then(Result::ok).unwrap_or_default(),
             temperature_millicelsius: heat::millicelsius(),
             disk_written: disk::written(),
+            running_s: Some(self.since.elapsed().as_secs()),
         })
     }
 }

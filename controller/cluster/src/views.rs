@@ -7,7 +7,7 @@ use crate::nodes::{NodeRecord, Nodes};
 use crate::strategy::strategy;
 use edgeloom_common::desired::Version;
 use edgeloom_common::ids::{NodeId, TaskName};
-use edgeloom_common::report::{ContainerPhase, ContainerState, FlowRate, Inventory, LinkReport};
+use edgeloom_common::report::{ContainerPhase, ContainerState, FlowRate, Inventory, LinkReport, Report};
 use edgeloom_common::view::{FlowView, JobState, JobView, LinkView, NodeView, PredictionView, TaskView};
 use edgeloom_sched::plan::{FlowPlan, JobPlan};
 
@@ -168,6 +168,7 @@ pub(crate) fn node(model: &Model, name: &NodeId, known: &NodeRecord) -> NodeView
         disk_capacity_bytes: count(|it| it.disk.0),
         disk_used_bytes: report.map_or(0, |it| it.disk_used.0),
         agent_written_bytes: report.and_then(|it| it.disk_written).map(|bytes| bytes.0),
+        agent_written_bytes_per_day: report.and_then(Report::disk_written_a_day).map(|bytes| bytes.0),
         labels: inventory.map(|it| it.labels.clone()).unwrap_or_default(),
         docker_version: inventory.map(|it| it.capabilities.docker_version.clone()).unwrap_or_default(),
         layers_held: inventory.map_or(0, |it| it.layers.chain_ids.len().max(it.layers.known_digests.len())),
@@ -186,11 +187,11 @@ pub(crate) fn node(model: &Model, name: &NodeId, known: &NodeRecord) -> NodeView
 
 fn ahead(model: &Model, theirs: Version) -> String {
     let Version { epoch, generation } = theirs;
-    format!(
     let held = format!("it holds desired state {epoch}.{generation}, newer than any that was sent");
     if model.regain.is_some() {
         return format!("{held}: it is asked what it runs");
     }
+    format!(
         "{held}: the controller's state was lost or is an old copy; the node is left as it is until \
          `edgeloom-controller import` brings the state back, `edgeloom-controller repair --regain` takes back what \
          nodes run, or `edgeloom-controller repair --overrule` gives it up"

@@ -11,6 +11,9 @@ const SKEW_FAIL_MS: u64 = 24 * 3_600_000;
 /// Between the owner's steady clock and the wall clock: more was set by somebody.
 const SET_MS: u64 = 2_000;
 
+/// What an agent may write in a day; an idle one writes some kilobytes.
+const WRITTEN_WARN_BYTES: u64 = 50_000_000;
+
 /// Every check, the controller's own first, then one a node.
 pub(super) fn checks(readings: &Readings) -> Vec<Check> {
     let mut checks = vec![
@@ -89,6 +92,9 @@ fn node(node: &NodeView) -> Check {
     } else if !down.is_empty() {
         let seen = format!("links to {} are down", down.join(", "));
         Check::warn(&check, seen, "see cables and the neighbours' agents")
+    } else if let Some(bytes) = node.agent_written_bytes_per_day.filter(|bytes| *bytes > WRITTEN_WARN_BYTES) {
+        let seen = format!("its agent writes {} MB a day, which wears a card out", bytes / 1_000_000);
+        Check::warn(&check, seen, "see `edgeloom events` for what changes so often")
     } else {
         Check::ok(&check, format!("ready, {} links", node.links.len()))
     }
@@ -175,6 +181,8 @@ mod tests {
         with_node(&json!({ "online": false, "ready": false }), &offline);
         with_node(&json!({ "ready": false }), &[("node n1", Verdict::Warn)]);
         with_node(&json!({ "problems": ["docker does not answer"] }), &[("node n1", Verdict::Warn)]);
+        with_node(&json!({ "agent_written_bytes_per_day": 50_000_000 }), &[]);
+        with_node(&json!({ "agent_written_bytes_per_day": 50_000_001 }), &[("node n1", Verdict::Warn)]);
         let down = json!({ "links": [{ "neighbour": "n2", "up": false, "rate_reserved_bps": 0, "loss_permille": 0 }] });
         with_node(&down, &[("node n1", Verdict::Warn)]);
     }

@@ -9,6 +9,7 @@ use super::fields::{self, Fields};
 use super::graph::{self, Draft};
 use super::measure::measure;
 use super::problems::{Place, Problems, excerpt};
+use super::sla::{self, Service};
 use super::source::source;
 use super::tree::{self, Node, Value};
 use super::words::Condition;
@@ -22,7 +23,8 @@ use std::collections::BTreeMap;
 pub const TASKS_MAX: usize = 1000;
 
 const CONSTRAINTS_MAX: usize = 32;
-const ROOT_FIELDS: &[&str] = &["kind", "name", "profile", "source", "resources", "tasks", "disconnect"];
+const ROOT_FIELDS: &[&str] =
+    &["kind", "name", "profile", "source", "resources", "tasks", "disconnect", "sla"];
 const TASK_FIELDS: &[&str] =
     &["image", "command", "environment", "resources", "work", "inputs", "outputs", "constraints", "measure"];
 
@@ -80,17 +82,25 @@ fn job(root: &Node, problems: &mut Problems) -> Option<Job> {
         .required("tasks", "write at least one task under `tasks`", problems)
         .and_then(|(node, place)| drafts(node, &place, problems))?;
     let away = fields.optional("disconnect").and_then(|(node, place)| disconnect(node, &place, problems));
+    let classes = fields.optional("sla").and_then(|(node, place)| sla::sla(node, &place, problems));
     graph::check(&drafts, source_written.is_some(), problems);
-    if let Some(total) = &total {
-        total::hold(total, programs(&mut source, &mut drafts), problems);
+    if let Some(written) = &classes {
+        sla::check(written, (&drafts, source_written.is_some()), problems);
     }
-    let tasks = tasks(drafts)?;
+    let sla = classes.map(|written| written.sla).unwrap_or_default();
+    if let Some(total) = &total {
+        let copies = sla.redundancy.map_or(1, Service::copies);
+        total::hold((total, copies), programs(&mut source, &mut drafts), problems);
+    }
+    let mut tasks = tasks(drafts)?;
+    sla.apply(&mut tasks);
     Some(Job {
         name: name?,
         profile: profile.map(String::from),
         source,
         tasks,
         disconnect: away.unwrap_or_default(),
+        sla,
     })
 }
 
@@ -236,6 +246,7 @@ fn tasks(drafts: BTreeMap<TaskName, Draft>) -> Option<BTreeMap<TaskName, Task>> 
             inputs: inputs.get(&name).cloned().unwrap_or_default(),
             constraints: draft.constraints,
             measure: draft.measure,
+            copy_of: None,
         };
         Some((name, task))
     };

@@ -24,7 +24,6 @@ const UNSUPPORTED: &[&str] = &[
     "ports",
     "restart",
     "runtime",
-    "sla",
     "spread",
     "tolerations",
     "volumes",

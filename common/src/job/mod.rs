@@ -10,6 +10,7 @@ mod graph;
 mod measure;
 mod problems;
 mod program;
+mod sla;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ pub use disconnect::{Disconnect, LOST_AFTER_S, Reconcile};
 pub use document::{TASKS_MAX, line_of, parse};
 pub use measure::ITEMS_MAX;
 pub use program::{CPU_DEFAULT, MEMORY_DEFAULT};
+pub use sla::{REPUTATION_LABEL, Service, Sla, reputation};
 pub use tree::DOCUMENT_MAX_BYTES;
 
 use crate::ids::{JobName, NodeId, TaskName};
@@ -44,6 +46,9 @@ pub struct Job {
     /// What happens when a node of the job is out of reach.
     #[serde(default, skip_serializing_if = "Disconnect::is_default")]
     pub disconnect: Disconnect,
+    /// Reputation and redundancy are in `tasks` already.
+    #[serde(default, skip_serializing_if = "Sla::is_default")]
+    pub sla: Sla,
 }
 
 /// Where a job's items come from.
@@ -91,6 +96,9 @@ pub struct Task {
     /// None: the profiler leaves the task out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measure: Option<Measure>,
+    /// The task that this is a further container of; all of them are on different nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_of: Option<TaskName>,
 }
 
 /// Requests, which are limits too.

@@ -23,9 +23,9 @@ pub(super) fn memory_total(node: &Node, place: &Place, problems: &mut Problems) 
     Some((total, place))
 }
 
-/// Holds the containers against the total, and fixes what each asks for.
+/// Holds the containers, each so many times, against the total, and fixes what each asks for.
 pub(super) fn hold<'a>(
-    total: &(Bytes, Place),
+    (total, copies): (&(Bytes, Place), u32),
     programs: impl Iterator<Item = (&'a str, &'a mut Program)>,
     problems: &mut Problems,
 ) {
@@ -34,7 +34,7 @@ pub(super) fn hold<'a>(
     let mut requests = Vec::new();
     for (name, program) in programs {
         program.resources.memory_sized = false;
-        sum = sum.saturating_add(program.resources.memory.0);
+        sum = sum.saturating_add(program.resources.memory.0.saturating_mul(u64::from(copies)));
         requests.push(format!("{name} {}", program.resources.memory));
     }
     if sum > total.0 {

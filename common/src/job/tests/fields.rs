@@ -10,10 +10,6 @@ fn what_this_version_does_not_carry_out_is_refused_not_ignored() {
         let text = with_task_lines(&format!("    {field}"));
         wants(&text, &[(6, &format!("tasks.a.{name}"), "not supported by this version; remove it")]);
     }
-    wants(
-        "kind: Job\nname: j\nsla: { satisfaction: premium }\ntasks: { a: { image: i } }\n",
-        &[(3, "sla", "not supported")],
-    );
 }
 
 #[test]

@@ -4,7 +4,7 @@
 pub mod example;
 
 use edgeloom_common::ids::TaskName;
-use edgeloom_common::job::{Disconnect, Job, Program, Resources, Source, Task};
+use edgeloom_common::job::{Disconnect, Job, Program, Resources, Sla, Source, Task};
 use edgeloom_common::units::{BitRate, Bytes, MilliCores, Work};
 use edgeloom_sched::plan::JobPlan;
 use edgeloom_sched::snapshot::{
@@ -48,13 +48,21 @@ pub fn task(cpu: u32, memory: u64, work_ms: u64) -> Task {
         inputs: Vec::new(),
         constraints: Vec::new(),
         measure: None,
+        copy_of: None,
     }
 }
 
 /// A job of named tasks.
 pub fn job(name: &str, tasks: Vec<(&str, Task)>) -> Job {
     let tasks = tasks.into_iter().map(|(name, task)| (name.parse().unwrap(), task)).collect();
-    Job { name: name.parse().unwrap(), profile: None, source: None, tasks, disconnect: Disconnect::default() }
+    Job {
+        name: name.parse().unwrap(),
+        profile: None,
+        source: None,
+        tasks,
+        disconnect: Disconnect::default(),
+        sla: Sla::default(),
+    }
 }
 
 /// Joins two tasks; `source` may be the first.

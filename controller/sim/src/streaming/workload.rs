@@ -4,7 +4,7 @@
 //! 0.02-0.1 Mbit to tracking; work 1, 6, 4 each, 1 (20% either way); memory 0.25, 0.5, 0.9 each, 0.25 GB.
 
 use edgeloom_common::ids::TaskName;
-use edgeloom_common::job::{Disconnect, Job, Program, Resources, Source, Task};
+use edgeloom_common::job::{Disconnect, Job, Program, Resources, Sla, Source, Task};
 use edgeloom_common::units::{Bytes, Work};
 use std::collections::BTreeMap;
 
@@ -61,7 +61,14 @@ fn job(settings: &Settings, number: usize, draw: &mut Draw) -> Job {
     let node = cluster::name(draw.below(settings.nodes));
     let source = Source { node, item: bytes(settings.raw_bits), rate_per_s: None, container: None };
     let name = format!("job-{number:05}").parse().expect("letters, a hyphen and digits make a name");
-    Job { name, profile: None, source: Some(source), tasks, disconnect: Disconnect::default() }
+    Job {
+        name,
+        profile: None,
+        source: Some(source),
+        tasks,
+        disconnect: Disconnect::default(),
+        sla: Sla::default(),
+    }
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "volumes are positive and small")]
@@ -85,5 +92,6 @@ fn task(work: f64, memory: u64) -> Task {
         inputs: Vec::new(),
         constraints: Vec::new(),
         measure: None,
+        copy_of: None,
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::random::Draw;
 use edgeloom_common::ids::{FlowId, TaskName};
-use edgeloom_common::job::{Disconnect, Program, Resources, Source, Task};
+use edgeloom_common::job::{Disconnect, Program, Resources, Sla, Source, Task};
 use edgeloom_common::units::{BitRate, Bytes, MilliCores};
 use edgeloom_common::view::Bound;
 use edgeloom_sched::plan::{FlowPlan, Prediction, Share};
@@ -41,6 +41,7 @@ fn task(work_ms: u64) -> Task {
         inputs: Vec::new(),
         constraints: Vec::new(),
         measure: None,
+        copy_of: None,
     }
 }
 
@@ -68,6 +69,7 @@ impl Case {
             source: Some(source),
             tasks,
             disconnect: Disconnect::default(),
+            sla: Sla::default(),
         };
         let placement =
             BTreeMap::from([(TaskName::source(), "n1".parse().unwrap()), (name("t"), on.parse().unwrap())]);

@@ -72,7 +72,11 @@ pub fn check(decision: &Decision, snapshot: &Snapshot) -> Vec<Violation> {
         if let Some(text) = held.get(&plan.job).and_then(|held| may_not_change(&held.plan, plan, change)) {
             violations.push(Violation::Job { job: plan.job.clone(), text });
         }
-        violations.extend(job::check(&world, &JobGraph::of(&world, job, profiles), plan));
+        let mut graph = JobGraph::of(&world, job, profiles);
+        if let Some(held) = held.get(&plan.job) {
+            graph = graph.running_with(&held.plan.shares);
+        }
+        violations.extend(job::check(&world, &graph, plan));
         held.insert(plan.job.clone(), Held { job, plan: plan.clone(), profiles, change });
     }
     violations.extend(sums::nodes_hold(&world, &held, &seen));

@@ -8,6 +8,7 @@ use edgeloom_common::job::{Constraint, Job, Resources};
 use edgeloom_common::units::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::classes::Interval;
 use crate::filter::Amount;
 use crate::plan::Share;
 use crate::snapshot::{Node, Profiles, TaskProfile};
@@ -39,6 +40,12 @@ impl Vertex<'_> {
     pub(crate) fn sized(&self, share: Share) -> Amount {
         let (cpu, memory) = (i64::from(share.cpu.0), i64::try_from(share.memory.0).unwrap_or(i64::MAX));
         Amount { cpu, memory, storage: self.need.storage }
+    }
+
+    /// Gives it so many thousandths of a core, at least what it asks for.
+    pub(crate) fn give(&mut self, cpu: i64) {
+        self.need.cpu = self.need.cpu.max(cpu);
+        self.cores = cores(self.need.cpu);
     }
 }
 
@@ -84,10 +91,37 @@ impl<'a> JobGraph<'a> {
     pub(crate) fn with_shares(mut self, shares: &BTreeMap<TaskName, Share>) -> Self {
         for vertex in &mut self.vertices {
             if let Some(share) = shares.get(&vertex.name) {
-                vertex.cores = cores(share.cpu.0);
+                vertex.cores = cores(i64::from(share.cpu.0));
             }
         }
         self
+    }
+
+    /// The job as it runs with these limits: machines that come and go change what a class comes to, but not
+    /// what was given.
+    pub(crate) fn running_with(mut self, shares: &BTreeMap<TaskName, Share>) -> Self {
+        for vertex in self.vertices.iter_mut().filter(|vertex| vertex.sized) {
+            let held = shares.get(&vertex.name).map(|share| i64::from(share.cpu.0));
+            let asked = self.job.tasks.get(&vertex.name).map_or(0, |task| task.program.resources.cpu.0);
+            vertex.need.cpu = vertex.need.cpu.min(held.unwrap_or(0).max(i64::from(asked)));
+        }
+        self
+    }
+
+    /// Whether some task has further containers.
+    pub(crate) fn has_copies(&self) -> bool {
+        self.job.tasks.values().any(|task| task.copy_of.is_some())
+    }
+
+    /// Per vertex the one that it is a copy of; itself where it is none.
+    pub(crate) fn originals(&self) -> Vec<usize> {
+        let index: BTreeMap<&TaskName, usize> =
+            self.vertices.iter().enumerate().map(|(at, vertex)| (&vertex.name, at)).collect();
+        let original = |(at, vertex): (usize, &Vertex<'_>)| {
+            let name = self.job.tasks.get(&vertex.name).and_then(|task| task.copy_of.as_ref());
+            name.and_then(|name| index.get(name).copied()).unwrap_or(at)
+        };
+        self.vertices.iter().enumerate().map(original).collect()
     }
 
     /// The node that a vertex is bound to: the source's.
@@ -123,7 +157,10 @@ fn task_vertex<'a>(
     (name, profiles): (&'a TaskName, Option<&BTreeMap<String, TaskProfile>>),
 ) -> Vertex<'a> {
     let task = &job.tasks[name];
-    let cpu = task.program.resources.cpu.0;
+    let mut need = need(&task.program.resources, profiles);
+    if task.program.resources.cpu_sized && job.sla.resources.is_some() {
+        need.cpu = need.cpu.max(Interval::of(&world.nodes, &job.sla).least);
+    }
     let declared = task.work.map_or(0.0, edgeloom_common::units::Work::as_secs_f64);
     let profile = |node: &&Node| profiles.and_then(|by_class| by_class.get(&node.class));
     let pace = |node: &&Node| {
@@ -131,10 +168,10 @@ fn task_vertex<'a>(
     };
     Vertex {
         name: name.clone(),
-        need: need(&task.program.resources, profiles),
+        cores: cores(need.cpu),
+        need,
         work_s: world.nodes.iter().map(|node| profile(node).map_or(declared, |found| found.work_s)).collect(),
         pace: world.nodes.iter().map(pace).collect(),
-        cores: cores(cpu),
         sized: task.program.resources.cpu_sized,
         constraints: &task.constraints,
         runs: true,
@@ -142,8 +179,9 @@ fn task_vertex<'a>(
 }
 
 /// Thousandths as cores; none is no limit.
-fn cores(cpu: u32) -> f64 {
-    if cpu == 0 { f64::INFINITY } else { f64::from(cpu) / 1000.0 }
+#[expect(clippy::cast_precision_loss, reason = "thousandths of a core")]
+fn cores(cpu: i64) -> f64 {
+    if cpu == 0 { f64::INFINITY } else { cpu as f64 / 1000.0 }
 }
 
 /// The request; memory that the document leaves open is the largest measured peak and a quarter more.

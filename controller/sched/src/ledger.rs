@@ -61,7 +61,8 @@ impl Ledger {
         ledger
     }
 
-    fn take(&mut self, world: &World<'_>, held: &Held<'_>) {
+    /// Adds what one more job holds.
+    pub(crate) fn take(&mut self, world: &World<'_>, held: &Held<'_>) {
         for vertex in JobGraph::of(world, held.job, held.profiles).vertices {
             let node = held.plan.placement.get(&vertex.name).and_then(|node| world.index(node));
             let Some(node) = node else { continue };

@@ -6,9 +6,12 @@
 //! the order of their lists.
 
 pub mod plan;
+pub mod sla;
 pub mod snapshot;
 
 mod check;
+mod classes;
+mod copies;
 mod explain;
 mod filter;
 mod job_graph;

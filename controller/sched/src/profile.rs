@@ -1,42 +1,64 @@
 //! Profiles by name, and the walk over the waiting jobs.
 //!
-//! Each waiting job is decided on what the jobs before it left; the longest wait comes first, names break
-//! ties. A job that names a profile gets that one.
+//! Each waiting job is decided on what the jobs before it left: the better class of satisfaction comes first,
+//! then the longest wait, and names break ties. A job that names a profile gets that one. What `sla` decides on
+//! comes last and together, in its own order.
 
 use edgeloom_common::ids::JobName;
+use edgeloom_common::job::Service;
 use edgeloom_common::units::{BitRate, Bytes};
+use std::cmp::Reverse;
 
+use crate::copies::with_copies;
 use crate::explain::unplaced;
 use crate::job_graph::JobGraph;
 use crate::ledger::{Held, HeldJobs, Ledger};
 use crate::plan::{Decision, JobPlan};
+use crate::sla::{self, Rules};
 use crate::snapshot::{Change, Duplex, Link, Node, Snapshot, Waiting};
-use crate::streaming::{Case, Outcome, Strategy, Stuck, decide_one, rebalance};
+use crate::streaming::{Case, Outcome, Strategy, Stuck, decide_one, give_bandwidth, rebalance};
 use crate::world::World;
 
 /// Any rate will do where only the way is asked for.
 const ANY_RATE: BitRate = BitRate(1_000_000_000);
 
-const PROFILES: [Profile; 7] = [
-    Profile(Strategy::Edgeloom),
-    Profile(Strategy::Otfa),
-    Profile(Strategy::Otfs),
-    Profile(Strategy::OtfsStrict),
-    Profile(Strategy::Lr),
-    Profile(Strategy::Br),
-    Profile(Strategy::Tp),
+const PROFILES: [Profile; 8] = [
+    Profile(Kind::Streaming(Strategy::Edgeloom)),
+    Profile(Kind::Streaming(Strategy::Otfa)),
+    Profile(Kind::Streaming(Strategy::Otfs)),
+    Profile(Kind::Streaming(Strategy::OtfsStrict)),
+    Profile(Kind::Streaming(Strategy::Lr)),
+    Profile(Kind::Streaming(Strategy::Br)),
+    Profile(Kind::Streaming(Strategy::Tp)),
+    Profile(Kind::Sla(Rules::PAPER)),
 ];
-const NAMES: [&str; 7] = ["edgeloom", "otfa", "otfs", "otfs-strict", "lr", "br", "tp"];
+const NAMES: [&str; 8] = ["edgeloom", "otfa", "otfs", "otfs-strict", "lr", "br", "tp", sla::NAME];
 
 /// A way of deciding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Profile(Strategy);
+pub struct Profile(Kind);
+
+/// The room that decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Streaming(Strategy),
+    Sla(Rules),
+}
 
 impl Profile {
     /// As in configuration and job documents.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        self.0.name()
+        match self.0 {
+            Kind::Streaming(strategy) => strategy.name(),
+            Kind::Sla(_) => sla::NAME,
+        }
+    }
+
+    /// The profile `sla` with other rules.
+    #[must_use]
+    pub const fn sla(rules: Rules) -> Self {
+        Self(Kind::Sla(rules))
     }
 }
 
@@ -62,10 +84,19 @@ pub fn decide(default: Profile, snapshot: &Snapshot) -> Decision {
         held.insert(running.job.name.clone(), Held::of(running));
     }
     let mut waiting: Vec<&Waiting> = snapshot.waiting.iter().collect();
-    waiting.sort_by(|x, y| (x.since_ms, &x.job.name).cmp(&(y.since_ms, &y.job.name)));
+    let satisfaction = |entry: &Waiting| entry.job.sla.satisfaction.map_or(1, Service::level);
+    waiting.sort_by_key(|entry| (Reverse(satisfaction(entry)), entry.since_ms, &entry.job.name));
     let mut decision = Decision::default();
+    let mut queue: Vec<(&Waiting, Rules)> = Vec::new();
     for entry in waiting {
         let profile = entry.job.profile.as_deref().and_then(profile).unwrap_or(default);
+        // A job that runs and is planned anew keeps its place if it finds no other: it is decided on alone.
+        if let Kind::Sla(rules) = profile.0
+            && !held.contains_key(&entry.job.name)
+        {
+            queue.push((entry, rules));
+            continue;
+        }
         let former = held.remove(&entry.job.name);
         let graph = JobGraph::of(&world, &entry.job, &entry.profiles);
         let ledger = Ledger::of(&world, held.values());
@@ -79,10 +110,45 @@ pub fn decide(default: Profile, snapshot: &Snapshot) -> Decision {
             }
         }
     }
+    serve_queue(snapshot, &world, queue, (&mut decision, &mut held));
     if decision.plans.is_empty() {
         decision.plans = rebalance(&world, &held);
     }
     decision
+}
+
+/// The queue of `sla`: all of it is looked at together, and what is chosen is committed in that order.
+fn serve_queue<'a>(
+    snapshot: &Snapshot,
+    world: &World<'_>,
+    mut queue: Vec<(&'a Waiting, Rules)>,
+    (decision, held): (&mut Decision, &mut HeldJobs<'a>),
+) {
+    let Some((_, rules)) = queue.first().copied() else { return };
+    queue.sort_by_key(|(entry, _)| (entry.since_ms, &entry.job.name));
+    let graphs: Vec<JobGraph<'_>> =
+        queue.iter().map(|(entry, _)| JobGraph::of(world, &entry.job, &entry.profiles)).collect();
+    let mut ledger = Ledger::of(world, held.values());
+    let empty = emptied(snapshot);
+    let empty = World::of(&empty);
+    for (number, seated) in sla::serve(world, &ledger, &graphs, &rules) {
+        let (entry, _) = queue[number];
+        let outcome = seated.and_then(|seated| {
+            let case = Case { world, graph: &seated.graph, ledger: &ledger };
+            give_bandwidth(&case, sla::NAME, seated.placed)
+        });
+        match outcome {
+            Ok(outcome) => {
+                commit(decision, held, entry, outcome);
+                held.get(&entry.job.name).into_iter().for_each(|own| ledger.take(world, own));
+            }
+            Err(stuck) => {
+                let never = fits_nowhere(&empty, Profile::sla(rules), entry);
+                let case = Case { world, graph: &graphs[number], ledger: &ledger };
+                decision.unplaced.push(unplaced(&case, &stuck, never));
+            }
+        }
+    }
 }
 
 fn decide_waiting(
@@ -91,10 +157,22 @@ fn decide_waiting(
     others: &HeldJobs<'_>,
     entry: &Waiting,
 ) -> Result<Outcome, Stuck> {
-    let table: Vec<Vec<u64>> =
-        case.graph.vertices.iter().map(|vertex| missing_row(case, entry, &vertex.name)).collect();
-    let missing = move |vertex: usize, node: usize| table[vertex][node];
-    decide_one(case, profile.0, others, &missing)
+    match profile.0 {
+        Kind::Streaming(strategy) => with_copies(case, others, &entry.profiles, |case| {
+            let vertices = case.graph.vertices.iter();
+            let table: Vec<Vec<u64>> =
+                vertices.map(|vertex| missing_row(case, entry, &vertex.name)).collect();
+            let missing = move |vertex: usize, node: usize| table[vertex][node];
+            decide_one(case, strategy, others, &missing)
+        }),
+        Kind::Sla(rules) => {
+            let queue = std::slice::from_ref(case.graph);
+            let served = sla::serve(case.world, case.ledger, queue, &rules).into_iter().next();
+            let (_, seated) = served.expect("a queue of one is served one answer");
+            let seated = seated?;
+            give_bandwidth(&Case { graph: &seated.graph, ..*case }, sla::NAME, seated.placed)
+        }
+    }
 }
 
 fn missing_row(case: &Case<'_>, entry: &Waiting, task: &edgeloom_common::ids::TaskName) -> Vec<u64> {
@@ -127,15 +205,23 @@ fn replace(plans: &mut Vec<JobPlan>, plan: JobPlan) {
 
 /// Whether the job finds no place even with every node ready and reached, and nothing else running.
 fn never_fits(snapshot: &Snapshot, profile: Profile, entry: &Waiting) -> bool {
+    let empty = emptied(snapshot);
+    fits_nowhere(&World::of(&empty), profile, entry)
+}
+
+/// The cluster with every node ready and reached, and nothing running.
+fn emptied(snapshot: &Snapshot) -> Snapshot {
     let mut nodes = snapshot.nodes.clone();
     nodes.iter_mut().for_each(|node| node.ready = true);
     let links = [snapshot.links.clone(), star(&nodes)].concat();
-    let empty = Snapshot { nodes, links, running: Vec::new(), waiting: Vec::new(), ..snapshot.clone() };
-    let world = World::of(&empty);
+    Snapshot { nodes, links, running: Vec::new(), waiting: Vec::new(), ..*snapshot }
+}
+
+fn fits_nowhere(world: &World<'_>, profile: Profile, entry: &Waiting) -> bool {
     let none = HeldJobs::new();
-    let ledger = Ledger::of(&world, none.values());
-    let graph = JobGraph::of(&world, &entry.job, &entry.profiles);
-    let case = Case { world: &world, graph: &graph, ledger: &ledger };
+    let ledger = Ledger::of(world, none.values());
+    let graph = JobGraph::of(world, &entry.job, &entry.profiles);
+    let case = Case { world, graph: &graph, ledger: &ledger };
     decide_waiting(&case, profile, &none, entry).is_err()
 }
 

@@ -1,6 +1,7 @@
 //! The rules that look at one job alone: tasks, flows, prediction.
 
 use edgeloom_common::ids::FlowId;
+use std::collections::BTreeMap;
 
 use super::Violation;
 use crate::job_graph::JobGraph;
@@ -11,6 +12,7 @@ use crate::world::World;
 pub(super) fn check(world: &World<'_>, graph: &JobGraph<'_>, plan: &JobPlan) -> Vec<Violation> {
     let mut violations = tasks_are_placed(world, graph, plan);
     violations.extend(constraints_hold(world, graph, plan));
+    violations.extend(copies_are_apart(graph, plan));
     violations.extend(shares_suffice(graph, plan));
     violations.extend(flows_match_edges(graph, plan));
     for flow in &plan.flows {
@@ -63,6 +65,20 @@ fn constraints_hold(world: &World<'_>, graph: &JobGraph<'_>, plan: &JobPlan) -> 
         };
         if vertex.constraints.iter().any(|constraint| !constraint.holds(&node.id, &node.labels)) {
             let text = format!("a constraint does not hold of {}", node.id);
+            violations.push(Violation::Task { job: plan.job.clone(), task: vertex.name.clone(), text });
+        }
+    }
+    violations
+}
+
+/// No two containers of a task are on one node.
+fn copies_are_apart(graph: &JobGraph<'_>, plan: &JobPlan) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let mut seen = BTreeMap::new();
+    for (vertex, original) in graph.vertices.iter().zip(graph.originals()) {
+        let Some(node) = plan.placement.get(&vertex.name) else { continue };
+        if let Some(other) = seen.insert((original, node), &vertex.name) {
+            let text = format!("is on the same node as {other}, a container of the same task");
             violations.push(Violation::Task { job: plan.job.clone(), task: vertex.name.clone(), text });
         }
     }

@@ -35,7 +35,7 @@ mod starts;
 mod together;
 
 pub use bench::{JrbaProblem, JrbaResult, JrbaSize, jrba_congestion};
-pub(crate) use online::{Outcome, Strategy, decide_one, rebalance, whole_bits};
+pub(crate) use online::{Outcome, Strategy, decide_one, give_bandwidth, rebalance, whole_bits};
 use params::NO_LIMIT_ITEMS_PER_S;
 pub(crate) use params::{EQUAL, LEAST_RATE_BPS};
 

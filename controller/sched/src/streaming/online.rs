@@ -4,7 +4,7 @@
 //! `joint` the one that may also move their tasks.
 
 use edgeloom_common::ids::{FlowId, TaskName};
-use edgeloom_common::units::{BitRate, Bytes};
+use edgeloom_common::units::{BitRate, Bytes, MilliCores};
 use std::collections::BTreeMap;
 
 use super::allocation::{MissingBytes, allocate};
@@ -70,8 +70,13 @@ pub(crate) fn decide_one(
         Strategy::Lr => whole_job(case, Ranking::LargestFreeShare)?,
         Strategy::Br => whole_job(case, Ranking::LeastDeviation)?,
     };
+    give_bandwidth(case, strategy.name(), placed)
+}
+
+/// Paths and rates for a placement, over what others leave; nobody else's change.
+pub(crate) fn give_bandwidth(case: &Case<'_>, profile: &str, placed: Placed) -> Result<Outcome, Stuck> {
     let flows = jrba(case, &placed.nodes).ok_or_else(|| no_bandwidth(case, &placed.nodes))?;
-    Ok(Outcome { plan: plan(case, strategy, placed, flows), changed: Vec::new() })
+    Ok(Outcome { plan: plan(case, profile, placed, flows), changed: Vec::new() })
 }
 
 /// Plans of running jobs that change when none comes, of the profiles that change any: each looks after its
@@ -85,7 +90,7 @@ pub(crate) fn rebalance(world: &World<'_>, others: &HeldJobs<'_>) -> Vec<JobPlan
 }
 
 /// The plan in the words of the contract; rates are whole bits a second, rounded down.
-pub(super) fn plan(case: &Case<'_>, strategy: Strategy, placed: Placed, mut flows: Vec<Routed>) -> JobPlan {
+pub(super) fn plan(case: &Case<'_>, profile: &str, placed: Placed, mut flows: Vec<Routed>) -> JobPlan {
     flows.iter_mut().for_each(|flow| flow.rate = flow.rate.floor().max(1.0));
     let prediction = predict(case, &placed.nodes, &flows);
     let mut reasons = placed.reasons;
@@ -95,23 +100,25 @@ pub(super) fn plan(case: &Case<'_>, strategy: Strategy, placed: Placed, mut flow
     let vertices = case.graph.vertices.iter().zip(&placed.nodes);
     JobPlan {
         job: case.graph.job.name.clone(),
-        profile: strategy.name().to_owned(),
+        profile: profile.to_owned(),
         placement: vertices
             .map(|(vertex, node)| (vertex.name.clone(), case.world.name(*node).clone()))
             .collect(),
-        shares: memory_shares(case),
+        shares: shares(case),
         flows: flows.iter().map(|flow| flow_plan(case, flow)).collect(),
         prediction,
         reasons,
     }
 }
 
-/// Memory limits that follow from measured peaks instead of requests.
-fn memory_shares(case: &Case<'_>) -> BTreeMap<TaskName, Share> {
+/// Limits that are not what the document requests: memory by measured peaks, CPU by the job's class.
+fn shares(case: &Case<'_>) -> BTreeMap<TaskName, Share> {
     let sized = case.graph.vertices.iter().filter_map(|vertex| {
         let asked = case.graph.job.tasks.get(&vertex.name)?.program.resources;
         let memory = Bytes(vertex.need.memory.max(0).unsigned_abs());
-        (memory != asked.memory).then(|| (vertex.name.clone(), Share { cpu: asked.cpu, memory }))
+        let cpu = MilliCores(u32::try_from(vertex.need.cpu.max(0)).unwrap_or(u32::MAX));
+        let differs = cpu != asked.cpu || memory != asked.memory;
+        differs.then(|| (vertex.name.clone(), Share { cpu, memory }))
     });
     sized.collect()
 }

@@ -46,7 +46,7 @@ impl<'a> Together<'a> {
         };
         let own = routed.pop().unwrap_or_default();
         let changed = self.changes(&members, &routed);
-        Ok(Outcome { plan: plan(case, self.strategy, placed, own), changed })
+        Ok(Outcome { plan: plan(case, self.strategy.name(), placed, own), changed })
     }
 
     /// Routes the flows of all running jobs anew after some have gone.
@@ -64,7 +64,7 @@ impl<'a> Together<'a> {
 
     fn members(&self) -> Vec<Member<'a>> {
         let one = |held: &'a Held<'a>| {
-            let graph = JobGraph::of(self.world, held.job, held.profiles);
+            let graph = JobGraph::of(self.world, held.job, held.profiles).running_with(&held.plan.shares);
             let nodes = nodes_of(self.world, &graph, &held.plan)?;
             let apart = |edge: &&Edge| nodes[edge.from] != nodes[edge.to];
             let edges = graph.edges.iter().filter(apart).copied().collect();
@@ -105,7 +105,7 @@ impl<'a> Together<'a> {
             let ledger = Ledger::of(self.world, others);
             let case = Case { world: self.world, graph: &member.graph, ledger: &ledger };
             let placed = Placed { nodes: member.nodes.clone(), reasons: Vec::new() };
-            let mut new = plan(&case, self.strategy, placed, flows.clone());
+            let mut new = plan(&case, self.strategy.name(), placed, flows.clone());
             if new.flows != held.plan.flows {
                 new.reasons.insert(0, "flows of all jobs routed and rated anew".to_owned());
                 changed.push(new);

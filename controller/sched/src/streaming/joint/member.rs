@@ -36,12 +36,17 @@ pub(super) struct Member<'a> {
 }
 
 impl<'a> Member<'a> {
-    /// A running job of the profile; none if it is another's, may not change, or has lost a node or link.
+    /// A running job of the profile; none if it is another's, may not change, or has lost a node or link. Copies
+    /// have to stay apart, which no search here looks after: jobs with some keep what they have.
     pub(super) fn of(world: &World<'_>, held: &'a Held<'a>) -> Option<Self> {
         if held.plan.profile != Strategy::Edgeloom.name() || held.change == Change::Nothing {
             return None;
         }
-        let graph = JobGraph::of(world, held.job, held.profiles).unsized_cores();
+        let graph = JobGraph::of(world, held.job, held.profiles).running_with(&held.plan.shares);
+        if graph.has_copies() {
+            return None;
+        }
+        let graph = graph.unsized_cores();
         let nodes = nodes_of(world, &graph, &held.plan)?;
         let flows = routed(world, &graph, &nodes, &held.plan.flows)?;
         let seat = seat(world, &graph, nodes, flows);

@@ -93,7 +93,7 @@ fn changed_plan(case: &Case<'_>, member: &Member<'_>, (rates, shares): (&[f64], 
     let mut flows = member.seat.flows.clone();
     flows.iter_mut().zip(rates).for_each(|(flow, rate)| flow.rate = whole_bits(*rate).as_f64());
     let placed = Placed { nodes: member.seat.nodes.clone(), reasons: member.seat.reasons.clone() };
-    let mut new = plan(case, Strategy::Edgeloom, placed, flows);
+    let mut new = plan(case, Strategy::Edgeloom.name(), placed, flows);
     new.shares.extend(shares.iter().map(|(task, share)| (task.clone(), *share)));
     let Some(held) = member.held.map(|held| &held.plan) else { return Some(new) };
     if new.flows == held.flows && new.placement == held.placement && new.shares == held.shares {

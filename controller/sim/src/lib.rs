@@ -8,6 +8,7 @@ mod parallel;
 pub mod plot;
 mod random;
 mod simulation;
+pub mod sla;
 mod statistics;
 pub mod streaming;
 mod truth;

@@ -1,5 +1,5 @@
-//! The figure of an experiment, as SVG: one panel a metric, lines over a sweep or bars without one, with
-//! whiskers for the 95% intervals.
+//! Figures of experiments, as SVG. Of the streaming experiment: one panel a metric, lines over a sweep or bars
+//! without one, with whiskers for the 95% intervals; `sla` has its own panels.
 //!
 //! In: an experiment. Out: one SVG document with its own fonts' names, colours and white ground, so that it
 //! reads the same in a browser and on paper. Colours are Okabe's and Ito's, which colour-blind readers tell
@@ -8,12 +8,14 @@
 mod axis;
 mod canvas;
 mod panel;
+mod sla;
 
 use edgeloom_common::units::{BitRate, Bytes};
 
 use crate::streaming::{Axis, Experiment, PROFILES, Row, Settings};
 use canvas::{Anchor, Canvas, Font};
 use panel::{Panel, Point, Series, XAxis};
+pub use sla::sla;
 
 /// Of the profiles, the same in every figure; others take those after.
 const COLOURS: [&str; 8] =
@@ -73,7 +75,7 @@ pub fn svg(experiment: &Experiment) -> String {
     canvas.finish()
 }
 
-fn panel(experiment: &Experiment, metric: &Metric) -> Panel {
+fn panel(experiment: &Experiment, metric: &Metric) -> Panel<'static> {
     let settings = &experiment.settings;
     let series = |(at, profile): (usize, &String)| Series {
         name: profile.clone(),

@@ -44,8 +44,8 @@ pub(super) enum XAxis {
 }
 
 #[derive(Debug)]
-pub(super) struct Panel {
-    pub(super) title: &'static str,
+pub(super) struct Panel<'a> {
+    pub(super) title: &'a str,
     pub(super) unit: &'static str,
     pub(super) x: XAxis,
     pub(super) series: Vec<Series>,
@@ -75,7 +75,7 @@ impl Frame {
     }
 }
 
-impl Panel {
+impl Panel<'_> {
     /// Draws into the rectangle from `corner`.
     pub(super) fn draw(&self, canvas: &mut Canvas, corner: Place, size: (f64, f64)) {
         let points = || self.series.iter().flat_map(|series| &series.points);
@@ -131,8 +131,14 @@ impl Panel {
         }
     }
 
+    /// The points of the series that has most: all series lie on the same axis.
+    fn longest(&self) -> impl Iterator<Item = &Point> {
+        let longest = self.series.iter().max_by_key(|series| series.points.len());
+        longest.into_iter().flat_map(|series| &series.points)
+    }
+
     fn numbers(&self, canvas: &mut Canvas, frame: &Frame, label: &str, scale: f64) {
-        let values: Vec<f64> = self.series.iter().take(1).flat_map(|s| &s.points).map(|p| p.x).collect();
+        let values: Vec<f64> = self.longest().map(|point| point.x).collect();
         let every = values.len().div_ceil(LABELS_MAX).max(1);
         for value in values.iter().step_by(every) {
             let x = frame.x(*value);

@@ -6,6 +6,8 @@ use edgeloom_sched::snapshot::Processors;
 use edgeloom_sim::streaming::{Mix, Settings, Sweep};
 use std::path::PathBuf;
 
+use super::sla::Sla;
+
 /// Options that say something about random clusters only.
 const RANDOM_ONLY: [&str; 8] = ["nodes", "mix", "processors", "jobs", "bandwidth", "raw", "seeds", "sweep"];
 
@@ -16,6 +18,11 @@ pub(crate) enum Experiment {
     /// On random clusters with the workload of the ENTS paper; or, with --topology and --jobs-dir, on a
     /// cluster and jobs of your own.
     Streaming(Box<Streaming>),
+    /// Containers of three service classes: in what order they run, and with how many cores.
+    ///
+    /// 90 containers on 15 nodes, as in the paper on SLA classes, under the profile sla, and under queues that
+    /// serve by arrival or let the first one block the others.
+    Sla(Sla),
 }
 
 #[derive(Debug, Args)]

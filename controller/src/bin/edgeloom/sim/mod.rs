@@ -5,6 +5,7 @@
 
 mod arguments;
 mod progress;
+mod sla;
 mod table;
 mod what_if;
 
@@ -13,6 +14,7 @@ pub(crate) use arguments::Experiment;
 use crate::commands::Printer;
 use crate::error::Error;
 use arguments::Streaming;
+use edgeloom_sim::available_threads;
 use edgeloom_sim::streaming::{Execution, run_streaming};
 use std::fs::File;
 use std::io::Write;
@@ -21,6 +23,7 @@ use std::path::{Path, PathBuf};
 pub(crate) fn run(experiment: Experiment, printer: &Printer) -> Result<(), Error> {
     match experiment {
         Experiment::Streaming(arguments) => streaming(&arguments, printer),
+        Experiment::Sla(arguments) => sla::sla(&arguments, printer),
     }
 }
 
@@ -39,7 +42,7 @@ fn streaming(arguments: &Streaming, printer: &Printer) -> Result<(), Error> {
 }
 
 fn experiment(arguments: &Streaming) -> Result<edgeloom_sim::streaming::Experiment, Error> {
-    let threads = arguments.threads.unwrap_or_else(edgeloom_sim::available_threads);
+    let threads = arguments.threads.unwrap_or_else(available_threads);
     let line = progress::Line::new(arguments.progress);
     let execution = Execution { threads, progress: &|done| line.show(&done) };
     let experiment = run_streaming(&arguments.settings(), &execution);

@@ -44,7 +44,8 @@ fn documents(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     read().map_err(|source| Error::Input { path: directory.to_owned(), source })
 }
 
-fn file(path: &Path) -> Result<File, Error> {
+/// A file's name and text.
+pub(super) fn file(path: &Path) -> Result<File, Error> {
     let read = || -> io::Result<Vec<u8>> {
         let mut text = Vec::new();
         fs::File::open(path)?.take(FILE_MAX).read_to_end(&mut text)?;

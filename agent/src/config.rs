@@ -4,15 +4,18 @@
 //! nobody reads the file again. Unknown keys are refused: a typing error must not become a default.
 
 mod controller;
+mod layers;
 mod place;
 
 pub use controller::{Controller, IdentityFiles};
+pub use layers::LayerSettings;
 pub use place::Place;
 
 use crate::join::Membership;
 use controller::RawController;
 use edgeloom_common::ids::{ClusterId, NameError, NodeId};
 use edgeloom_common::units::{BitRate, UnitError};
+use layers::RawLayers;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -47,6 +50,7 @@ pub struct Config {
     pub controller: Option<Controller>,
     pub labels: BTreeMap<String, String>,
     pub links: Vec<Link>,
+    pub layers: LayerSettings,
 }
 
 /// A link to a neighbour.
@@ -113,6 +117,12 @@ pub enum ConfigProblem {
     /// One or two of three.
     #[error("controller: ca, certificate and key belong together; write all three, or none after joining")]
     SomeFiles,
+    /// Port 0, where neighbours get layers.
+    #[error("layers.port is 0; leave it out for the usual one")]
+    LayerPort,
+    /// A size that does not read.
+    #[error("{key}: {source}")]
+    Bytes { key: &'static str, source: UnitError },
     /// Port 0.
     #[error("controller.port is 0, the usual one is {CONTROLLER_PORT}")]
     Port,
@@ -150,6 +160,8 @@ struct RawConfig {
     labels: BTreeMap<String, String>,
     #[serde(default, rename = "link")]
     links: Vec<RawLink>,
+    #[serde(default)]
+    layers: RawLayers,
 }
 
 #[derive(Debug, Deserialize)]
@@ -208,6 +220,7 @@ impl Config {
             Some(Controller { host, port: mqtt_port, files: None })
         });
         let links = check.links(&raw.links, node.as_ref());
+        let layers = check.layers(&raw.layers);
         match (cluster, node) {
             (Some(cluster), Some(node)) if check.problems.is_empty() => Ok(Self {
                 cluster,
@@ -220,6 +233,7 @@ impl Config {
                 controller,
                 labels: raw.labels,
                 links,
+                layers,
             }),
             _ => Err(check.problems),
         }

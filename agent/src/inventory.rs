@@ -110,6 +110,7 @@ impl Gatherer {
             capabilities,
             store: engine.store,
             layers,
+            layer_port: self.node.layer_port,
         })
     }
 

@@ -11,6 +11,7 @@ pub mod doctor;
 pub mod engine;
 mod inventory;
 pub mod join;
+mod layers;
 mod logs;
 mod measure;
 mod network;

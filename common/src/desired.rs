@@ -6,8 +6,8 @@
 use crate::ids::{ClusterId, FlowId, JobName, NodeId, TaskName};
 use crate::units::{BitRate, Bytes, MilliCores};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddr};
 
 /// The schema number of every wire message of this version.
 pub const SCHEMA: u32 = 1;
@@ -50,6 +50,12 @@ pub struct DesiredState {
     /// controller for itself alone.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub copies: BTreeMap<JobName, String>,
+    /// Neighbours that keep image layers, and where they serve them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub layer_sources: BTreeMap<NodeId, SocketAddr>,
+    /// Images whose layers a neighbour may have from this node, by the digests of their manifests.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub layer_grants: BTreeMap<NodeId, BTreeSet<String>>,
 }
 
 impl DesiredState {
@@ -71,6 +77,8 @@ impl DesiredState {
             alternates: Vec::new(),
             neighbours: BTreeMap::new(),
             copies: BTreeMap::new(),
+            layer_sources: BTreeMap::new(),
+            layer_grants: BTreeMap::new(),
         }
     }
 

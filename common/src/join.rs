@@ -11,6 +11,16 @@ use serde::{Deserialize, Serialize};
 /// under whatever address it is reached.
 pub const CONTROLLER_NAME: &str = "controller.edgeloom.internal";
 
+/// Below it every node has a name, `<node>.node.edgeloom.internal`, which its certificate carries so that
+/// neighbours know it under whatever address it is reached.
+const NODE_DOMAIN: &str = "node.edgeloom.internal";
+
+/// The name that a node's certificate is valid for.
+#[must_use]
+pub fn node_name(node: &NodeId) -> String {
+    format!("{node}.{NODE_DOMAIN}")
+}
+
 /// The API's port unless another is configured.
 pub const API_PORT: u16 = 7070;
 

@@ -6,7 +6,7 @@
 use crate::CHUNK_BYTES;
 use crate::digest::Digest;
 use crate::http::HttpError;
-use crate::reader::{Check, Progress, Reader};
+use crate::reader::{Check, Failure, Progress, Reader};
 use crate::sources::{Place, Sources};
 use crate::store::{Partial, Store};
 use crate::ticket::Admitted;
@@ -26,6 +26,8 @@ use tokio::time::timeout;
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// Attempts of the registry in a row that bring not one byte.
 const ATTEMPTS_MAX: u32 = 4;
+/// Too many requests (RFC 6585): a matter of time.
+const TOO_MANY: u16 = 429;
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Why a blob does not come.
@@ -43,6 +45,19 @@ pub(crate) enum FetchError {
     Silent { digest: Digest },
     #[error("blob {digest} has another digest: {found}")]
     Mismatch { digest: Digest, found: Digest },
+}
+
+impl FetchError {
+    /// Asking again would not help.
+    fn is_lasting(&self) -> bool {
+        match self {
+            Self::TooLarge { .. } => true,
+            Self::Http(HttpError::Status { status, .. }) => {
+                (400..500).contains(status) && *status != TOO_MANY
+            }
+            _ => false,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -65,18 +80,19 @@ impl Flights {
     }
 
     /// The blob, from here or from the registry; its length is known when this returns.
-    pub(crate) async fn reader(&self, digest: Digest, pull: &Arc<Admitted>) -> Result<Reader, String> {
+    pub(crate) async fn reader(&self, digest: Digest, pull: &Arc<Admitted>) -> Result<Reader, Failure> {
         if let Some((file, bytes)) = self.store.whole(&digest) {
             pull.count_kept(bytes);
             return Ok(Reader::of_whole(file, bytes, Check::new(digest, &self.store)));
         }
         let (mut progress, reads) = self.join(digest, pull);
         let begun = progress.wait_for(|progress| progress.total.is_some() || progress.end.is_some()).await;
-        let begun = begun.map_err(|_| format!("the download of {digest} has ended"))?.clone();
+        let ended = |text: String| Failure { text, lasting: false };
+        let begun = begun.map_err(|_| ended(format!("the download of {digest} has ended")))?.clone();
         if let Some(Err(error)) = begun.end {
             return Err(error);
         }
-        let file = self.store.open_partial(&digest).map_err(|error| error.to_string())?;
+        let file = self.store.open_partial(&digest).map_err(|error| ended(error.to_string()))?;
         Ok(Reader::following(file, progress, reads))
     }
 
@@ -130,7 +146,8 @@ impl Flight {
         }
         // Whoever comes now finds the blob, or begins anew.
         self.flights.lock().remove(&self.digest);
-        self.progress.send_modify(|progress| progress.end = Some(end.map_err(|error| error.to_string())));
+        let end = end.map_err(|error| Failure { text: error.to_string(), lasting: error.is_lasting() });
+        self.progress.send_modify(|progress| progress.end = Some(end));
     }
 
     /// To the end, or until nobody reads.
@@ -160,7 +177,8 @@ impl Flight {
             match ended {
                 Ok(Transfer::Complete) => break,
                 Ok(Transfer::Abandoned) => return Ok(()),
-                Err(error @ (FetchError::Disk { .. } | FetchError::TooLarge { .. })) => return Err(error),
+                Err(error @ FetchError::Disk { .. }) => return Err(error),
+                Err(error) if error.is_lasting() && matches!(place, Place::Registry(_)) => return Err(error),
                 Err(error) => {
                     tracing::debug!(%digest, ?place, %error, "an image blob does not come from here");
                     attempts += u32::from(matches!(place, Place::Registry(_)));

@@ -26,7 +26,7 @@ pub use digest::{Digest, DigestError};
 pub use http::HttpError;
 pub use neighbours::{Grants, Neighbours};
 pub use proxy::Proxy;
-pub use sources::{Sources, node_name};
+pub use sources::Sources;
 pub use store::{Store, StoreError};
 pub use ticket::{Counts, Ticket};
 pub use upstream::{Credentials, Upstream};

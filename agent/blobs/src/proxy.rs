@@ -127,7 +127,9 @@ impl Proxy {
     async fn blob(&self, pull: &Arc<Admitted>, digest: Digest, headers: &HeaderMap) -> Response<Body> {
         match self.flights.reader(digest, pull).await {
             Ok(reader) => answer::blob(&digest, reader, headers),
-            Err(error) => refusal(StatusCode::BAD_GATEWAY, "BLOB_UNKNOWN", &error),
+            // Docker asks again and again unless the answer is one of its few last words.
+            Err(failure) if failure.lasting => refusal(StatusCode::FORBIDDEN, "DENIED", &failure.text),
+            Err(failure) => refusal(StatusCode::BAD_GATEWAY, "BLOB_UNKNOWN", &failure.text),
         }
     }
 }

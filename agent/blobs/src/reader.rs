@@ -17,7 +17,16 @@ pub(crate) struct Progress {
     pub(crate) written: u64,
     pub(crate) total: Option<u64>,
     /// Why it failed, if it did.
-    pub(crate) end: Option<Result<(), String>>,
+    pub(crate) end: Option<Result<(), Failure>>,
+}
+
+/// Why a blob does not come.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+pub(crate) struct Failure {
+    pub(crate) text: String,
+    /// Asking again would not help.
+    pub(crate) lasting: bool,
 }
 
 /// A blob as its reader has it.

@@ -4,6 +4,7 @@ use crate::digest::Digest;
 use crate::http::{Fields, HttpError, Way, ask};
 use crate::upstream::Upstream;
 use edgeloom_common::ids::NodeId;
+use edgeloom_common::join::node_name;
 use hyper::body::Incoming;
 use hyper::header::{HeaderName, RANGE};
 use hyper::{Response, StatusCode};
@@ -14,20 +15,12 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Under which name a node's certificate has it: `<node>.node.edgeloom.internal`.
-const NODE_DOMAIN: &str = "node.edgeloom.internal";
 /// Who asks; the certificate has to be of that name.
 pub(crate) const NODE: HeaderName = HeaderName::from_static("edgeloom-node");
 /// Weight of the newest transfer in a place's goodput.
 const NEWEST: f64 = 0.3;
 /// Shorter transfers say more of round trips than of bandwidth.
 const SAMPLE_MIN: u64 = 64 * 1024;
-
-/// The name that a node's certificate is valid for.
-#[must_use]
-pub fn node_name(node: &NodeId) -> String {
-    format!("{node}.{NODE_DOMAIN}")
-}
 
 /// A place that has blobs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,21 +40,23 @@ struct State {
 #[derive(Debug, Clone)]
 pub struct Sources {
     own: NodeId,
-    tls: Arc<ClientConfig>,
+    tls: Option<Arc<ClientConfig>>,
     state: Arc<Mutex<State>>,
 }
 
 impl Sources {
     /// The registry alone, until [`set`](Self::set) says who else; `tls` shows this node's certificate and
-    /// trusts its cluster.
+    /// trusts its cluster. Without it nobody else is asked.
     #[must_use]
-    pub fn new(own: NodeId, tls: Arc<ClientConfig>) -> Self {
+    pub fn new(own: NodeId, tls: Option<Arc<ClientConfig>>) -> Self {
         Self { own, tls, state: Arc::default() }
     }
 
     /// These neighbours may have blobs, and serve them at these addresses.
     pub fn set(&self, neighbours: BTreeMap<NodeId, SocketAddr>) {
-        self.lock(|state| state.neighbours = neighbours);
+        if self.tls.is_some() {
+            self.lock(|state| state.neighbours = neighbours);
+        }
     }
 
     /// The places to ask, in this order. Neighbours that nothing is known of come first: they are near, and one
@@ -113,8 +108,9 @@ impl Sources {
         let url = format!("https://{}/blobs/{digest}", node_name(node));
         let range = (from > 0).then(|| (RANGE, format!("bytes={from}-")));
         let fields: Fields = [(NODE, self.own.to_string())].into_iter().chain(range).collect();
-        let address = address.ok_or_else(|| HttpError::Address { url: url.clone() })?;
-        let way = Way { tls: Arc::clone(&self.tls), address: Some(address) };
+        let known = self.tls.clone().zip(address);
+        let (tls, address) = known.ok_or_else(|| HttpError::Address { url: url.clone() })?;
+        let way = Way { tls, address: Some(address) };
         let answer = ask(&way, &url, &fields, &Fields::new()).await?;
         match answer.status() {
             StatusCode::OK | StatusCode::PARTIAL_CONTENT => Ok(answer),

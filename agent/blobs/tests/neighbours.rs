@@ -5,8 +5,9 @@ mod registry;
 #[path = "pulls/site.rs"]
 mod site;
 
-use edgeloom_blobs::{Counts, Digest, Grants, Neighbours, Proxy, Sources, Store, node_name};
+use edgeloom_blobs::{Counts, Digest, Grants, Neighbours, Proxy, Sources, Store};
 use edgeloom_common::ids::NodeId;
+use edgeloom_common::join::node_name;
 use edgeloom_common::units::Bytes as Size;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 use registry::Registry;
@@ -82,7 +83,7 @@ impl Node {
         );
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), BUDGET).unwrap();
-        let sources = Sources::new(name.parse().unwrap(), tls.client);
+        let sources = Sources::new(name.parse().unwrap(), Some(tls.client));
         let proxy = Proxy::new(store.clone(), sources.clone(), pulls.local_addr().unwrap());
         let neighbours = Neighbours::new(store, tls.server);
         let serves = asked.local_addr().unwrap();

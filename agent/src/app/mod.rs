@@ -11,6 +11,7 @@ mod watch;
 
 use crate::config::Config;
 use crate::join::{self, Live};
+use crate::layers::Layers;
 use crate::node::{Node, OpenError};
 use crate::session::{self, Credentials, SessionSettings};
 use crate::store::{self, Lock, StateError};
@@ -63,12 +64,13 @@ pub(crate) type Tasks = JoinSet<&'static str>;
 pub async fn run(config: Config) -> Result<(), AppError> {
     let session = session_settings(&config)?;
     let lock = store::lock(&config.state_dir).map_err(OpenError::from)?;
-    let node = Node::open(config)?;
+    let mut node = Node::open(config)?;
+    let layers = open_layers(&mut node, session.as_ref()).await;
     let mut terminate = signal(SignalKind::terminate()).map_err(AppError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(AppError::Signals)?;
     let stop = CancellationToken::new();
     let service = Service::from_environment();
-    let worker = WorkerSettings { lock: &lock, service: service.clone() };
+    let worker = WorkerSettings { lock: &lock, service: service.clone(), layers };
     let mut tasks = start(&node, worker, session, &stop)?;
     let outcome = tokio::select! {
         _ = terminate.recv() => Ok(()),
@@ -90,6 +92,26 @@ pub async fn run(config: Config) -> Result<(), AppError> {
 struct WorkerSettings<'a> {
     lock: &'a Lock,
     service: Service,
+    layers: Option<Layers>,
+}
+
+/// Docker pulls through them from now on. Without them it pulls all the same.
+async fn open_layers(node: &mut Node, session: Option<&SessionSettings>) -> Option<Layers> {
+    let live = session.and_then(|session| match &session.credentials {
+        Credentials::Joined(live) => Some(live),
+        Credentials::Files(_) => None,
+    });
+    let Config { layers, state_dir, node: name, .. } = &*node.config;
+    let opened = Layers::open(layers, (state_dir, name), live).await;
+    let opened = opened.unwrap_or_else(|error| {
+        tracing::error!(%error, "image layers are not kept");
+        None
+    });
+    if let Some(opened) = &opened {
+        node.engine.pull_through(opened.proxy());
+        node.layer_port = opened.port();
+    }
+    opened
 }
 
 fn start(
@@ -103,7 +125,9 @@ fn start(
     let (commands, command_inbox) = mpsc::channel(DOWN_MESSAGES);
     // Counts connections: whoever publishes by exception says everything again when it changes.
     let (connections, connected) = latest::channel(0_u64);
-    let settings = node.worker_settings(worker.lock)?;
+    let mut settings = node.worker_settings(worker.lock)?;
+    settings.exchange = worker.layers.as_ref().map(Layers::exchange).unwrap_or_default();
+    let layers = worker.layers;
     let worker = Worker::new(settings, up.clone()).watched_by(worker.service);
     let mut tasks = JoinSet::new();
     let span = |task: &'static str| tracing::info_span!("task", task, node = %node.config.node);
@@ -131,6 +155,9 @@ fn start(
     };
     if let Some(renewing) = renewing {
         spawn("renewal", Box::pin(renewing));
+    }
+    if let Some(layers) = layers {
+        spawn("layers", Box::pin(layers.serve()));
     }
     spawn("route", Box::pin(routing));
     spawn("engine events", Box::pin(watch::engine(node.engine.clone(), commands.clone())));

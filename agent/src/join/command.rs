@@ -4,7 +4,7 @@ use super::clock::{Known, RELEASED_S};
 use super::file::{self, Membership, MembershipError};
 use super::https::{Api, AskError};
 use super::live::Live;
-use super::server::{Controller, Shown, Trust, provider, verifier};
+use super::server::{Server, Shown, Trust, provider, roots, verifier};
 use crate::config::{ConfigError, Place};
 use crate::store::{self, LockError};
 use edgeloom_common::ids::{ClusterId, NameError, NodeId};
@@ -229,7 +229,7 @@ fn pinned(authority: Fingerprint) -> Arc<ClientConfig> {
         .with_protocol_versions(&[&rustls::version::TLS13])
         .expect("ring speaks TLS 1.3")
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Controller(Pinned { authority })))
+        .with_custom_certificate_verifier(Arc::new(Server::controller(Pinned { authority })))
         .with_no_client_auth();
     Arc::new(config)
 }
@@ -245,7 +245,7 @@ impl Trust for Pinned {
         let is_ours = |found: &&CertificateDer<'_>| digest(&SHA256, found).as_ref() == self.authority.0;
         let authority = shown.intermediates.iter().find(is_ours);
         let authority = authority.ok_or(UNKNOWN_ISSUER)?.clone().into_owned();
-        let verifier = verifier([authority]).ok_or(UNKNOWN_ISSUER)?;
+        let verifier = roots([authority]).and_then(verifier).ok_or(UNKNOWN_ISSUER)?;
         // Without a time that was ever told, a clock that is ahead cannot be known to be.
         shown.judge(&verifier, &Known { good_s: RELEASED_S, ahead_max_s: u64::MAX })
     }

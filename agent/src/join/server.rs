@@ -1,5 +1,5 @@
-//! Who is taken for the controller, in a form that TLS asks: 1.3 alone, under the one name that every
-//! controller's certificate has.
+//! Who is taken for the server that was meant, in a form that TLS asks, and in 1.3 alone: the controller under
+//! the one name that each has, a neighbour under its own.
 
 use super::clock::Known;
 use edgeloom_common::join::CONTROLLER_NAME;
@@ -14,6 +14,7 @@ use std::sync::Arc;
 /// What a handshake shows and asks.
 #[derive(Debug)]
 pub(super) struct Shown<'a> {
+    name: &'a ServerName<'a>,
     end_entity: &'a CertificateDer<'a>,
     pub(super) intermediates: &'a [CertificateDer<'a>],
     ocsp: &'a [u8],
@@ -21,15 +22,14 @@ pub(super) struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    /// Whether the verifier takes it for the controller's, at a time that this clock may be wrong by.
+    /// Whether the verifier takes it for the server's, at a time that this clock may be wrong by.
     pub(super) fn judge(
         &self,
         verifier: &WebPkiServerVerifier,
         known: &Known,
     ) -> Result<ServerCertVerified, Error> {
-        let name = controller_name();
         known.verify(self.now, |at| {
-            verifier.verify_server_cert(self.end_entity, self.intermediates, &name, self.ocsp, at)
+            verifier.verify_server_cert(self.end_entity, self.intermediates, self.name, self.ocsp, at)
         })
     }
 }
@@ -41,27 +41,42 @@ pub(super) trait Trust: Debug + Send + Sync {
 
 /// The verifier that [`Trust`] makes.
 #[derive(Debug)]
-pub(super) struct Controller<T>(pub(super) T);
+pub(super) struct Server<T> {
+    trust: T,
+    /// None: under the name that was asked for.
+    name: Option<ServerName<'static>>,
+}
 
-impl<T: Trust> ServerCertVerifier for Controller<T> {
+impl<T: Trust> Server<T> {
+    pub(super) fn controller(trust: T) -> Self {
+        Self { trust, name: Some(controller_name()) }
+    }
+
+    pub(super) fn neighbour(trust: T) -> Self {
+        Self { trust, name: None }
+    }
+}
+
+impl<T: Trust> ServerCertVerifier for Server<T> {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
         intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
+        asked: &ServerName<'_>,
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        self.0.judge(&Shown { end_entity, intermediates, ocsp, now })
+        let name = self.name.as_ref().unwrap_or(asked);
+        self.trust.judge(&Shown { name, end_entity, intermediates, ocsp, now })
     }
 
     fn verify_tls12_signature(
         &self,
-        _message: &[u8],
-        _certificate: &CertificateDer<'_>,
-        _signature: &DigitallySignedStruct,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        Err(Error::General("TLS 1.2 is not spoken here".to_owned()))
+        old_signature(message, certificate, signature)
     }
 
     fn verify_tls13_signature(
@@ -70,12 +85,34 @@ impl<T: Trust> ServerCertVerifier for Controller<T> {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &provider().signature_verification_algorithms)
+        present_signature(message, certificate, signature)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        provider().signature_verification_algorithms.supported_schemes()
+        schemes()
     }
+}
+
+/// A signature of TLS 1.2.
+pub(super) fn old_signature(
+    _message: &[u8],
+    _certificate: &CertificateDer<'_>,
+    _signature: &DigitallySignedStruct,
+) -> Result<HandshakeSignatureValid, Error> {
+    Err(Error::General("TLS 1.2 is not spoken here".to_owned()))
+}
+
+/// A signature of TLS 1.3.
+pub(super) fn present_signature(
+    message: &[u8],
+    certificate: &CertificateDer<'_>,
+    signature: &DigitallySignedStruct,
+) -> Result<HandshakeSignatureValid, Error> {
+    verify_tls13_signature(message, certificate, signature, &provider().signature_verification_algorithms)
+}
+
+pub(super) fn schemes() -> Vec<SignatureScheme> {
+    provider().signature_verification_algorithms.supported_schemes()
 }
 
 /// The name that every controller's certificate has: its address may change, and names nothing.
@@ -87,13 +124,18 @@ pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-/// A verifier that trusts these authorities alone.
-pub(super) fn verifier(
+/// These authorities alone; none if one of them is no certificate.
+pub(super) fn roots(
     authorities: impl IntoIterator<Item = CertificateDer<'static>>,
-) -> Option<Arc<WebPkiServerVerifier>> {
+) -> Option<Arc<RootCertStore>> {
     let mut roots = RootCertStore::empty();
     for authority in authorities {
         roots.add(authority).ok()?;
     }
-    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider()).build().ok()
+    Some(Arc::new(roots))
+}
+
+/// A verifier of servers that trusts these authorities.
+pub(super) fn verifier(roots: Arc<RootCertStore>) -> Option<Arc<WebPkiServerVerifier>> {
+    WebPkiServerVerifier::builder_with_provider(roots, provider()).build().ok()
 }

@@ -25,6 +25,7 @@ pub(crate) use state::NodeState;
 use crate::accept::{Refusal, Verdict, judge};
 use crate::contact::ContactFile;
 use crate::engine::{ContainerEngine, Owner};
+use crate::layers::Exchange;
 use crate::network::NetworkThread;
 use crate::notify::Pulse;
 use crate::store::{DesiredFile, Event, History, Loaded};
@@ -76,6 +77,8 @@ pub(crate) struct Settings<E> {
     pub file: DesiredFile,
     pub contact: ContactFile,
     pub history: History,
+    /// Neighbours that layers come from and go to.
+    pub exchange: Exchange,
 }
 
 /// The worker; [`Worker::run`] is its life.
@@ -84,6 +87,7 @@ pub(crate) struct Worker<E> {
     state: NodeState,
     actions: Actions<E>,
     owner: Owner,
+    exchange: Exchange,
     up: mpsc::Sender<Up>,
     sent: Option<Observed>,
     /// The controller waits for the document in force.
@@ -94,12 +98,15 @@ pub(crate) struct Worker<E> {
 impl<E: ContainerEngine> Worker<E> {
     /// A worker that goes on with the document on disk.
     pub(crate) fn new(settings: Settings<E>, up: mpsc::Sender<Up>) -> Self {
-        let Settings { owner, bridge, engine, network, file, contact, history } = settings;
+        let Settings { owner, bridge, engine, network, file, contact, history, exchange } = settings;
         let mut state = NodeState::new(history, Contact::at_start(contact.load(), Instant::now()));
         match file.load() {
             Ok(Some(Loaded { document, remark })) => {
                 match judge(&document, None, &owner) {
-                    Ok(_) => state.take(document),
+                    Ok(_) => {
+                        exchange.follow(&document);
+                        state.take(document);
+                    }
                     Err(refusal) => state.refused(refusal.to_string()),
                 }
                 if let Some(remark) = remark {
@@ -112,7 +119,7 @@ impl<E: ContainerEngine> Worker<E> {
         }
         state.saved(state.version());
         let actions = Actions::new(engine, network, bridge, Files { desired: file, contact });
-        Self { state, actions, owner, up, sent: None, asked: false, pulse: Pulse::default() }
+        Self { state, actions, owner, exchange, up, sent: None, asked: false, pulse: Pulse::default() }
     }
 
     /// Tells the service manager how this worker stands, and that it is not stuck.
@@ -200,6 +207,7 @@ impl<E: ContainerEngine> Worker<E> {
                 let version = document.version();
                 tracing::info!(epoch = version.epoch, generation = version.generation, "desired state taken");
                 self.state.history().append(&Event::Taken(version));
+                self.exchange.follow(&document);
                 self.state.take(document);
                 self.state.contact.confirmed();
             }

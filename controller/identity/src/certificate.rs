@@ -4,7 +4,7 @@ use crate::authority::AuthorityError;
 use crate::disk::hex;
 use crate::peer;
 use edgeloom_common::ids::{ClusterId, NodeId};
-use edgeloom_common::join::CONTROLLER_NAME;
+use edgeloom_common::join::{CONTROLLER_NAME, node_name};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyUsagePurpose, SanType,
     SerialNumber, string::Ia5String,
@@ -69,8 +69,11 @@ pub(crate) fn node(
 ) -> Result<(CertificateParams, String), AuthorityError> {
     let (mut params, serial) = common(node.as_str(), now_s, NODE_LIFETIME_S)?;
     let uri = Ia5String::try_from(peer::uri(cluster, node)).expect("names are ASCII");
-    params.subject_alt_names = vec![SanType::URI(uri)];
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    let name = Ia5String::try_from(node_name(node)).expect("names are ASCII");
+    params.subject_alt_names = vec![SanType::URI(uri), SanType::DnsName(name)];
+    // To its neighbours a node is a server too.
+    params.extended_key_usages =
+        vec![ExtendedKeyUsagePurpose::ClientAuth, ExtendedKeyUsagePurpose::ServerAuth];
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.use_authority_key_identifier_extension = true;
     Ok((params, serial))

@@ -15,6 +15,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::TcpListener;
 
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) blobs: HashMap<String, Bytes>,
@@ -99,8 +101,9 @@ impl Registry {
         let from: usize = range.as_ref().map_or(0, |range| range[6..range.len() - 1].parse().unwrap());
         let rest = blob.slice(from..);
         let cut = if state.cuts.is_empty() { rest.len() } else { state.cuts.remove(0).min(rest.len()) };
-        *state.sent.entry(path).or_default() += cut;
-        let builder = Response::builder().header("content-length", rest.len());
+        *state.sent.entry(path.clone()).or_default() += cut;
+        let kind = if path.contains("/manifests/") { MANIFEST } else { "application/octet-stream" };
+        let builder = Response::builder().header("content-length", rest.len()).header("content-type", kind);
         let builder = match from {
             0 => builder.status(StatusCode::OK),
             _ => builder

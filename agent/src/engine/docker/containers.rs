@@ -1,6 +1,6 @@
 //! Containers of ours: made from a spec, found by their labels.
 
-use super::{Docker, EngineError, FoundContainer, Request, has_status, limits, pull_reference};
+use super::{Docker, EngineError, FoundContainer, Request, has_status, limits};
 use crate::engine::{FoundLimits, FoundState, Limits, TaskKey, label};
 use bollard::models::{
     ContainerCreateBody, ContainerSummary, ContainerSummaryStateEnum, EndpointIpamConfig, EndpointSettings,
@@ -68,7 +68,9 @@ pub(super) async fn create(
 ) -> Result<String, EngineError> {
     let name = TaskKey::of(spec).container_name();
     let options = CreateContainerOptionsBuilder::new().name(&name).build();
-    let created = docker.client().await?.create_container(Some(options), body(docker, spec, bridge)).await;
+    let image = docker.name_to_run(&spec.image).await?;
+    let body = ContainerCreateBody { image: Some(image), ..body(docker, spec, bridge) };
+    let created = docker.client().await?.create_container(Some(options), body).await;
     let created = created
         .map_err(|error| docker.refusal(Request { verb: "create container", object: &name }, &error))?;
     Ok(created.id)
@@ -87,7 +89,6 @@ fn body(docker: &Docker, spec: &ContainerSpec, bridge: &str) -> ContainerCreateB
     let endpoint = EndpointSettings { ipam_config: Some(ipam), ..Default::default() };
     ContainerCreateBody {
         hostname: Some(spec.task.to_string()),
-        image: Some(pull_reference(&spec.image)),
         cmd: (!spec.command.is_empty()).then(|| spec.command.clone()),
         env: Some(spec.environment.iter().map(|(key, value)| format!("{key}={value}")).collect()),
         labels: Some(labels),

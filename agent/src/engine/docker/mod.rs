@@ -11,6 +11,7 @@ mod network;
 pub(crate) mod private;
 mod process;
 mod streams;
+mod through;
 mod trial;
 
 use super::{
@@ -19,10 +20,11 @@ use super::{
 };
 use bollard::errors::Error;
 use bollard::{API_DEFAULT_VERSION, Docker as Client};
+use edgeloom_blobs::Proxy;
 use edgeloom_common::desired::{ContainerSpec, ImageRef};
 use edgeloom_common::report::ImageStore;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use tokio::sync::{mpsc, watch};
 
 /// Longest wait for the head of an answer: creating a container on a slow flash card takes seconds.
@@ -36,6 +38,8 @@ pub struct Docker {
     /// A client that has settled on an API version.
     client: Mutex<Option<Client>>,
     limits: limits::Known,
+    /// What pulls go through.
+    proxy: OnceLock<Proxy>,
 }
 
 /// What a request was about, for its error.
@@ -49,7 +53,35 @@ impl Docker {
     /// The engine at `socket`; nothing is connected yet.
     #[must_use]
     pub fn new(socket: PathBuf, owner: Owner) -> Self {
-        Self { socket, owner, client: Mutex::new(None), limits: limits::Known::default() }
+        let (client, limits, proxy) = (Mutex::new(None), limits::Known::default(), OnceLock::new());
+        Self { socket, owner, client, limits, proxy }
+    }
+
+    /// Pulls go through this from now on.
+    pub(crate) fn pull_through(&self, proxy: Proxy) {
+        // A second one would be of a second daemon.
+        let _ = self.proxy.set(proxy);
+    }
+
+    /// Under which name the image is here: as pulled from its registry, or through the layer store.
+    async fn local_name(&self, image: &ImageRef) -> Result<Option<String>, EngineError> {
+        let client = self.client().await?;
+        let names = [Some(pull_reference(image)), through::tagged(image)];
+        for name in names.into_iter().flatten() {
+            match client.inspect_image(&name).await {
+                Ok(_) => return Ok(Some(name)),
+                Err(error) if has_status(&error, 404) => {}
+                Err(error) => {
+                    return Err(self.refusal(Request { verb: "inspect image", object: &name }, &error));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The same for a container that is made from it; what is not here is refused by Docker with its reason.
+    async fn name_to_run(&self, image: &ImageRef) -> Result<String, EngineError> {
+        Ok(self.local_name(image).await?.unwrap_or_else(|| pull_reference(image)))
     }
 
     /// The settled client, or a new one.
@@ -124,12 +156,7 @@ impl ContainerEngine for Docker {
     }
 
     async fn image_present(&self, image: &ImageRef) -> Result<bool, EngineError> {
-        let name = pull_reference(image);
-        match self.client().await?.inspect_image(&name).await {
-            Ok(_) => Ok(true),
-            Err(error) if has_status(&error, 404) => Ok(false),
-            Err(error) => Err(self.refusal(Request { verb: "inspect image", object: &name }, &error)),
-        }
+        Ok(self.local_name(image).await?.is_some())
     }
 
     async fn pull(

@@ -1,8 +1,9 @@
 //! The answers that go on: pulls, logs and events. Each is fed into a channel, so that nothing of the
 //! client library leaves this folder.
 
-use super::{Docker, EngineError, Request, pull_reference};
+use super::{Docker, EngineError, Request, pull_reference, through};
 use crate::engine::{LogSelection, PullProgress, label};
+use bollard::auth::DockerCredentials;
 use bollard::errors::Error;
 use bollard::models::CreateImageInfo;
 use bollard::query_parameters::{CreateImageOptionsBuilder, EventsOptionsBuilder, LogsOptionsBuilder};
@@ -21,12 +22,30 @@ pub(super) async fn pull(
     image: &ImageRef,
     progress: &watch::Sender<PullProgress>,
 ) -> Result<(), EngineError> {
-    let name = pull_reference(image);
-    let options = CreateImageOptionsBuilder::new().from_image(&name).build();
-    let stream = docker.client().await?.create_image(Some(options), None, None);
+    if let Some((proxy, digest)) = docker.proxy.get().zip(image.digest.parse().ok())
+        && !image.repository.is_empty()
+    {
+        match through::pull(docker, proxy, (image, &digest), progress).await {
+            Ok(()) => return Ok(()),
+            Err(error) => {
+                tracing::warn!(image = %image.name, %error, "no pull through the layer store; without it");
+            }
+        }
+    }
+    fetch(docker, (&pull_reference(image), None), progress).await
+}
+
+/// Has Docker fetch what is under this name, as whoever the credentials say.
+pub(super) async fn fetch(
+    docker: &Docker,
+    (name, credentials): (&str, Option<DockerCredentials>),
+    progress: &watch::Sender<PullProgress>,
+) -> Result<(), EngineError> {
+    let options = CreateImageOptionsBuilder::new().from_image(name).build();
+    let stream = docker.client().await?.create_image(Some(options), None, credentials);
     pin_mut!(stream);
-    while let Some(line) = next_line(&mut stream, &name).await? {
-        let line = line.map_err(|error| pull_error(docker, &name, &error))?;
+    while let Some(line) = next_line(&mut stream, name).await? {
+        let line = line.map_err(|error| pull_error(docker, name, &error))?;
         observe(progress, &line);
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Trials: made without network and name, waited for, and gauged by their control group.
 
-use super::{Docker, EngineError, Request, has_status, pull_reference};
+use super::{Docker, EngineError, Request, has_status};
 use crate::engine::label;
 use crate::engine::trial::{Gauge, TrialEnd, TrialSpec, TrialUse, Trials};
 use bollard::models::{
@@ -28,8 +28,9 @@ const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 impl Trials for Docker {
     async fn create_trial(&self, spec: &TrialSpec) -> Result<String, EngineError> {
-        let created =
-            self.client().await?.create_container(None::<CreateContainerOptions>, body(self, spec)).await;
+        let image = self.name_to_run(&spec.image).await?;
+        let body = ContainerCreateBody { image: Some(image), ..body(self, spec) };
+        let created = self.client().await?.create_container(None::<CreateContainerOptions>, body).await;
         let request = Request { verb: "create container", object: &spec.image.name };
         created.map(|created| created.id).map_err(|error| self.refusal(request, &error))
     }
@@ -92,7 +93,6 @@ fn body(docker: &Docker, spec: &TrialSpec) -> ContainerCreateBody {
         (label::TRIAL.to_owned(), spec.image.digest.clone()),
     ]);
     ContainerCreateBody {
-        image: Some(pull_reference(&spec.image)),
         cmd: (!spec.command.is_empty()).then(|| spec.command.clone()),
         env: Some(spec.environment.iter().map(|(key, value)| format!("{key}={value}")).collect()),
         labels: Some(labels),

@@ -55,7 +55,7 @@ impl Authority {
     }
 
     /// A node that trusts this authority.
-    fn member(&self) -> Controller<Arc<Live>> {
+    fn member(&self) -> Server<Arc<Live>> {
         let leaf = Leaf { name: "n1", usage: ExtendedKeyUsagePurpose::ClientAuth, ..CONTROLLER };
         let (certificate, key) = self.sign(&leaf);
         let membership = Membership {
@@ -70,11 +70,11 @@ impl Authority {
             good_s: GOOD_S,
         };
         let present = RwLock::new(Present::new(membership).unwrap());
-        Controller(Arc::new(Live { state_dir: PathBuf::from("/does/not/exist"), present }))
+        Server::controller(Arc::new(Live { state_dir: PathBuf::from("/does/not/exist"), present }))
     }
 }
 
-impl Controller<Arc<Live>> {
+impl Server<Arc<Live>> {
     fn trusts(&self, server: &rcgen::Certificate, at_s: u64) -> bool {
         let now = UnixTime::since_unix_epoch(Duration::from_secs(at_s));
         let name = ServerName::try_from("10.0.0.7").unwrap();

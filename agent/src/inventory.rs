@@ -110,7 +110,6 @@ impl Gatherer {
             capabilities,
             store: engine.store,
             layers,
-            layer_port: self.node.layer_port,
         })
     }
 

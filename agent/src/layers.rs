@@ -1,19 +1,21 @@
 //! The layer store of this node: what Docker pulls through, and what neighbours may have of it.
 //!
-//! In: `[layers]` of agent.toml, the membership, and from each document which neighbours have what and who may
-//! have ours. Without a budget there is none, and Docker asks the registry itself.
+//! In: `[layers]` of agent.toml, the membership, and from each document where neighbours are and what they may
+//! have. Without a budget there is no store, and Docker asks the registry itself.
 
-use crate::config::LayerSettings;
+use crate::config::{Config, LayerSettings, Link};
 use crate::join::Live;
 use edgeloom_blobs::{Digest, Grants, Neighbours, Proxy, Sources, Store, StoreError};
 use edgeloom_common::desired::DesiredState;
 use edgeloom_common::ids::NodeId;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
 use std::sync::Arc;
 use tokio::net::TcpListener;
+
+/// Any port of the loopback address.
+const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// Why layers are not kept; pulls go on without.
 #[derive(Debug, thiserror::Error)]
@@ -29,35 +31,37 @@ pub(crate) enum LayersError {
 pub(crate) struct Layers {
     proxy: Proxy,
     pulls: TcpListener,
-    exchange: Option<(Sources, Neighbours, TcpListener)>,
+    /// None on a machine that has not joined: its neighbours could not tell who it is.
+    exchange: Option<(Exchange, TcpListener)>,
 }
 
-/// What a new document changes.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Exchange(Option<(Sources, Neighbours)>);
+/// Between this node and its neighbours; follows the documents.
+#[derive(Debug, Clone)]
+pub(crate) struct Exchange {
+    config: Arc<Config>,
+    sources: Sources,
+    neighbours: Neighbours,
+}
 
 impl Layers {
-    /// Opens the store and listens. None without a budget; neighbours are served by members alone.
+    /// Opens the store and listens; none without a budget.
     pub(crate) async fn open(
-        settings: &LayerSettings,
-        (state_dir, node): (&Path, &NodeId),
+        config: &Arc<Config>,
         live: Option<&Arc<Live>>,
     ) -> Result<Option<Self>, LayersError> {
-        if settings.budget.0 == 0 {
+        let LayerSettings { budget, port } = config.layers;
+        if budget.0 == 0 {
             return Ok(None);
         }
-        let store = Store::open(&state_dir.join("layers"), settings.budget)?;
-        let pulls = listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
-        let address = pulls.local_addr().map_err(|source| LayersError::Listen {
-            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            source,
-        })?;
-        let sources = Sources::new(node.clone(), live.map(Live::asking_config));
+        let store = Store::open(&config.state_dir.join("layers"), budget)?;
+        let (pulls, address) = listen(LOOPBACK).await?;
+        let sources = Sources::new(config.node.clone(), live.map(Live::asking_config));
         let proxy = Proxy::new(store.clone(), sources.clone(), address);
         let exchange = match live {
             Some(live) => {
-                let asked = listen(SocketAddr::from((Ipv4Addr::UNSPECIFIED, settings.port))).await?;
-                Some((sources, Neighbours::new(store, live.asked_config()), asked))
+                let (asked, _) = listen(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))).await?;
+                let neighbours = Neighbours::new(store, live.asked_config());
+                Some((Exchange { config: Arc::clone(config), sources, neighbours }, asked))
             }
             None => None,
         };
@@ -68,23 +72,16 @@ impl Layers {
         self.proxy.clone()
     }
 
-    pub(crate) fn exchange(&self) -> Exchange {
-        let pair = self.exchange.as_ref();
-        Exchange(pair.map(|(sources, neighbours, _)| (sources.clone(), neighbours.clone())))
-    }
-
-    /// Where neighbours are served.
-    pub(crate) fn port(&self) -> Option<u16> {
-        let listener = self.exchange.as_ref().map(|(_, _, listener)| listener);
-        listener.and_then(|listener| Some(listener.local_addr().ok()?.port()))
+    pub(crate) fn exchange(&self) -> Option<Exchange> {
+        self.exchange.as_ref().map(|(exchange, _)| exchange.clone())
     }
 
     /// Serves until the future is dropped.
     pub(crate) async fn serve(self) {
         let pulls = self.proxy.serve(self.pulls);
         match self.exchange {
-            Some((_, neighbours, listener)) => {
-                tokio::join!(pulls, neighbours.serve(listener));
+            Some((Exchange { neighbours, .. }, asked)) => {
+                tokio::join!(pulls, neighbours.serve(asked));
             }
             None => pulls.await,
         }
@@ -92,19 +89,24 @@ impl Layers {
 }
 
 impl Exchange {
-    /// From now on as this document says.
+    /// From now on as this document says. All nodes of a cluster serve layers on the same port.
     pub(crate) fn follow(&self, document: &DesiredState) {
-        let Some((sources, neighbours)) = &self.0 else { return };
-        let digests = |images: &BTreeSet<String>| {
-            images.iter().filter_map(|text| text.parse::<Digest>().ok()).collect()
-        };
-        let grants: Grants =
-            document.layer_grants.iter().map(|(node, images)| (node.clone(), digests(images))).collect();
-        neighbours.grant(grants);
-        sources.set(document.layer_sources.clone());
+        let at =
+            |link: &Link| document.neighbours.get(&link.neighbour).copied().unwrap_or(link.neighbour_address);
+        let place = |link: &Link| (link.neighbour.clone(), (at(link), self.config.layers.port).into());
+        let places: BTreeMap<NodeId, SocketAddr> = self.config.links.iter().map(place).collect();
+        self.sources.set(places);
+        let images = |texts: &[String]| texts.iter().filter_map(|text| text.parse::<Digest>().ok()).collect();
+        let grants = document.layer_grants.iter().map(|(node, texts)| (node.clone(), images(texts)));
+        self.neighbours.grant(grants.collect::<Grants>());
     }
 }
 
-async fn listen(address: SocketAddr) -> Result<TcpListener, LayersError> {
-    TcpListener::bind(address).await.map_err(|source| LayersError::Listen { address, source })
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), LayersError> {
+    let listening = async {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        Ok((listener, address))
+    };
+    listening.await.map_err(|source| LayersError::Listen { address, source })
 }

@@ -3,7 +3,6 @@
 use crate::config::{Config, Link};
 use crate::contact::ContactFile;
 use crate::engine::{Docker, EngineVersion, Owner};
-use crate::layers::Exchange;
 use crate::network::{NetworkError, NetworkThread};
 use crate::store::{DesiredFile, History, Lock, LockError, StateError};
 use crate::worker::Settings;
@@ -28,8 +27,6 @@ pub(crate) struct Node {
     pub(crate) config: Arc<Config>,
     pub(crate) engine: Arc<Docker>,
     pub(crate) network: NetworkThread,
-    /// Where neighbours get image layers, if they do.
-    pub(crate) layer_port: Option<u16>,
 }
 
 impl Node {
@@ -42,7 +39,7 @@ impl Node {
         };
         let network = NetworkThread::start(move || Network::open(settings))?;
         let engine = Docker::new(config.docker_socket.clone(), owner(&config));
-        Ok(Self { config: Arc::new(config), engine: Arc::new(engine), network, layer_port: None })
+        Ok(Self { config: Arc::new(config), engine: Arc::new(engine), network })
     }
 
     /// The file system whose space containers use: Docker's, while it can be seen.
@@ -65,7 +62,7 @@ impl Node {
             file,
             contact: ContactFile::in_directory(&self.config.state_dir),
             history,
-            exchange: Exchange::default(),
+            exchange: None,
         })
     }
 }

@@ -227,7 +227,6 @@ fn inventory(cores: u32) -> Inventory {
         capabilities: Capabilities::default(),
         store: ImageStore::Graphdriver,
         layers: LayerInventory::default(),
-        layer_port: None,
     }
 }
 

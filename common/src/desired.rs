@@ -6,8 +6,8 @@
 use crate::ids::{ClusterId, FlowId, JobName, NodeId, TaskName};
 use crate::units::{BitRate, Bytes, MilliCores};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 
 /// The schema number of every wire message of this version.
 pub const SCHEMA: u32 = 1;
@@ -50,12 +50,9 @@ pub struct DesiredState {
     /// controller for itself alone.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub copies: BTreeMap<JobName, String>,
-    /// Neighbours that keep image layers, and where they serve them.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub layer_sources: BTreeMap<NodeId, SocketAddr>,
     /// Images whose layers a neighbour may have from this node, by the digests of their manifests.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub layer_grants: BTreeMap<NodeId, BTreeSet<String>>,
+    pub layer_grants: BTreeMap<NodeId, Vec<String>>,
 }
 
 impl DesiredState {
@@ -77,7 +74,6 @@ impl DesiredState {
             alternates: Vec::new(),
             neighbours: BTreeMap::new(),
             copies: BTreeMap::new(),
-            layer_sources: BTreeMap::new(),
             layer_grants: BTreeMap::new(),
         }
     }

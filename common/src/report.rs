@@ -109,9 +109,6 @@ pub struct Inventory {
     pub store: ImageStore,
     #[serde(default)]
     pub layers: LayerInventory,
-    /// Where neighbours get layers from this node (TCP), if it keeps any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub layer_port: Option<u16>,
 }
 
 /// What the node's kernel and Docker can do, found by trying.

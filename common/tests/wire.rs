@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 const NOW: &str = "0.1";
 
 /// Objects whose keys are data.
-const MAPS: [&str; 5] = ["environment", "hosts", "labels", "stop_after_s", "neighbours"];
+const MAPS: [&str; 6] = ["environment", "hosts", "labels", "stop_after_s", "neighbours", "layer_grants"];
 
 /// Reads a message as the one who receives it does, and writes what was understood.
 fn understood<T: DeserializeOwned + Serialize>(text: &str) -> Result<Value, serde_json::Error> {

@@ -13,10 +13,15 @@ use rustls::ClientConfig;
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use tokio::time::timeout;
 
 /// Who asks; the certificate has to be of that name.
 pub(crate) const NODE: HeaderName = HeaderName::from_static("edgeloom-node");
+/// A neighbour is near: it answers at once, or is not worth waiting for.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// How long one that did not answer is left alone.
+const SILENT: Duration = Duration::from_secs(60);
 /// Weight of the newest transfer in a place's goodput.
 const NEWEST: f64 = 0.3;
 /// Shorter transfers say more of round trips than of bandwidth.
@@ -34,6 +39,8 @@ struct State {
     neighbours: BTreeMap<NodeId, SocketAddr>,
     /// Bytes a second.
     goodput: HashMap<Place, f64>,
+    /// Neighbours that did not answer, and until when they are not asked.
+    silent: HashMap<NodeId, Instant>,
 }
 
 /// A handle; clones share what was learnt.
@@ -64,7 +71,10 @@ impl Sources {
     pub(crate) fn places(&self, upstream: &Upstream) -> Vec<Place> {
         let registry = Place::Registry(upstream.host().to_owned());
         let mut places = self.lock(|state| {
-            let all = state.neighbours.keys().cloned().map(Place::Neighbour).chain([registry]);
+            let now = Instant::now();
+            state.silent.retain(|_, until| now < *until);
+            let heard = state.neighbours.keys().filter(|node| !state.silent.contains_key(*node)).cloned();
+            let all = heard.map(Place::Neighbour).chain([registry]);
             let known = |place: &Place| match (state.goodput.get(place), place) {
                 (Some(goodput), _) => *goodput,
                 (None, Place::Neighbour(_)) => f64::INFINITY,
@@ -111,7 +121,11 @@ impl Sources {
         let known = self.tls.clone().zip(address);
         let (tls, address) = known.ok_or_else(|| HttpError::Address { url: url.clone() })?;
         let way = Way { tls, address: Some(address) };
-        let answer = ask(&way, &url, &fields, &Fields::new()).await?;
+        let asked = timeout(PATIENCE, ask(&way, &url, &fields, &Fields::new())).await;
+        let answer = asked.unwrap_or_else(|_| Err(HttpError::Slow { host: format!("node {node}") }));
+        let answer = answer.inspect_err(|_| {
+            self.lock(|state| state.silent.insert(node.clone(), Instant::now() + SILENT));
+        })?;
         match answer.status() {
             StatusCode::OK | StatusCode::PARTIAL_CONTENT => Ok(answer),
             status => {

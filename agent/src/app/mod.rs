@@ -64,8 +64,8 @@ pub(crate) type Tasks = JoinSet<&'static str>;
 pub async fn run(config: Config) -> Result<(), AppError> {
     let session = session_settings(&config)?;
     let lock = store::lock(&config.state_dir).map_err(OpenError::from)?;
-    let mut node = Node::open(config)?;
-    let layers = open_layers(&mut node, session.as_ref()).await;
+    let node = Node::open(config)?;
+    let layers = open_layers(&node, session.as_ref()).await;
     let mut terminate = signal(SignalKind::terminate()).map_err(AppError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(AppError::Signals)?;
     let stop = CancellationToken::new();
@@ -96,20 +96,18 @@ struct WorkerSettings<'a> {
 }
 
 /// Docker pulls through them from now on. Without them it pulls all the same.
-async fn open_layers(node: &mut Node, session: Option<&SessionSettings>) -> Option<Layers> {
+async fn open_layers(node: &Node, session: Option<&SessionSettings>) -> Option<Layers> {
     let live = session.and_then(|session| match &session.credentials {
         Credentials::Joined(live) => Some(live),
         Credentials::Files(_) => None,
     });
-    let Config { layers, state_dir, node: name, .. } = &*node.config;
-    let opened = Layers::open(layers, (state_dir, name), live).await;
+    let opened = Layers::open(&node.config, live).await;
     let opened = opened.unwrap_or_else(|error| {
         tracing::error!(%error, "image layers are not kept");
         None
     });
     if let Some(opened) = &opened {
         node.engine.pull_through(opened.proxy());
-        node.layer_port = opened.port();
     }
     opened
 }
@@ -126,7 +124,7 @@ fn start(
     // Counts connections: whoever publishes by exception says everything again when it changes.
     let (connections, connected) = latest::channel(0_u64);
     let mut settings = node.worker_settings(worker.lock)?;
-    settings.exchange = worker.layers.as_ref().map(Layers::exchange).unwrap_or_default();
+    settings.exchange = worker.layers.as_ref().and_then(Layers::exchange);
     let layers = worker.layers;
     let worker = Worker::new(settings, up.clone()).watched_by(worker.service);
     let mut tasks = JoinSet::new();

@@ -78,7 +78,7 @@ pub(crate) struct Settings<E> {
     pub contact: ContactFile,
     pub history: History,
     /// Neighbours that layers come from and go to.
-    pub exchange: Exchange,
+    pub exchange: Option<Exchange>,
 }
 
 /// The worker; [`Worker::run`] is its life.
@@ -87,7 +87,7 @@ pub(crate) struct Worker<E> {
     state: NodeState,
     actions: Actions<E>,
     owner: Owner,
-    exchange: Exchange,
+    exchange: Option<Exchange>,
     up: mpsc::Sender<Up>,
     sent: Option<Observed>,
     /// The controller waits for the document in force.
@@ -104,7 +104,7 @@ impl<E: ContainerEngine> Worker<E> {
             Ok(Some(Loaded { document, remark })) => {
                 match judge(&document, None, &owner) {
                     Ok(_) => {
-                        exchange.follow(&document);
+                        exchange.iter().for_each(|exchange| exchange.follow(&document));
                         state.take(document);
                     }
                     Err(refusal) => state.refused(refusal.to_string()),
@@ -207,7 +207,7 @@ impl<E: ContainerEngine> Worker<E> {
                 let version = document.version();
                 tracing::info!(epoch = version.epoch, generation = version.generation, "desired state taken");
                 self.state.history().append(&Event::Taken(version));
-                self.exchange.follow(&document);
+                self.exchange.iter().for_each(|exchange| exchange.follow(&document));
                 self.state.take(document);
                 self.state.contact.confirmed();
             }

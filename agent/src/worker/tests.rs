@@ -6,7 +6,6 @@ use super::{Command, NodeState, Settings, Worker};
 use crate::contact::{ContactFile, Past};
 use crate::engine::fake::{DIGEST, FakeEngine, document, found, owner, spec};
 use crate::engine::{ContainerEngine, EngineError, FoundState, Limits, TaskKey};
-use crate::layers::Exchange;
 use crate::network::NetworkThread;
 use crate::store::{DesiredFile, History, StateError};
 use crate::wire::Up;
@@ -69,7 +68,7 @@ impl Node {
             file: DesiredFile::open(self.disk.path()).unwrap(),
             contact: ContactFile::in_directory(self.disk.path()),
             history,
-            exchange: Exchange::default(),
+            exchange: None,
         };
         let running = tokio::spawn(Worker::new(settings, up).run(inbox, CancellationToken::new()));
         Agent { commands, said, running }

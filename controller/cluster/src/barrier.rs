@@ -79,6 +79,7 @@ impl Step<'_> {
             alternates: target.alternates.clone(),
             neighbours: target.neighbours.clone(),
             copies: target.copies.clone(),
+            layer_grants: target.layer_grants.clone(),
             ..now
         }
     }

@@ -51,6 +51,7 @@ pub(crate) fn documents(model: &Model, ground: &Ground<'_>) -> Documents {
     }
     add_images(&mut documents, model);
     add_copies(&mut documents, model, ground.keys);
+    add_grants(&mut documents, model);
     for (node, document) in &mut documents {
         document.routes.sort();
         document.alternates.sort();
@@ -84,6 +85,22 @@ fn add_images(documents: &mut Documents, model: &Model) {
                 images.push(image.reference.clone());
             }
         }
+    }
+}
+
+/// What a node may have from its neighbours' layer stores: the images that it is to have anyway.
+fn add_grants(documents: &mut Documents, model: &Model) {
+    let wanted: BTreeMap<NodeId, Vec<String>> = documents
+        .iter()
+        .map(|(node, document)| {
+            (node.clone(), document.images.iter().map(|image| image.digest.clone()).collect())
+        })
+        .filter(|(_, images): &(_, Vec<String>)| !images.is_empty())
+        .collect();
+    for (node, document) in documents {
+        let peers = model.topology.get(node).into_iter().flat_map(BTreeMap::keys);
+        let of = |peer: &NodeId| Some((peer.clone(), wanted.get(peer)?.clone()));
+        document.layer_grants = peers.filter_map(of).collect();
     }
 }
 

@@ -266,7 +266,6 @@ pub(super) fn inventory() -> Inventory {
         capabilities: Capabilities { htb: true, nft_maps: true, ip_forward: true, ..Capabilities::default() },
         store: ImageStore::Graphdriver,
         layers: LayerInventory::default(),
-        layer_port: None,
     }
 }
 

@@ -52,7 +52,7 @@ pub(crate) fn serve<'a>(
     let mut waiting = Queue::new(rules, values.iter().copied());
     let priorities = Priorities::of(queue.iter());
     let mut room = Room { world, rules, ledger: ledger.clone(), priorities };
-    let mut refused: Vec<Option<(i64, Stuck)>> = queue.iter().map(|_| None).collect();
+    let mut refused: Vec<Refused> = queue.iter().map(|_| None).collect();
     let mut served = Vec::new();
     while let Some((number, (seated, after))) = next(&room, &waiting, (queue, &mut refused)) {
         waiting.leave(number, &values[number]);
@@ -70,11 +70,14 @@ pub(crate) fn serve<'a>(
     served
 }
 
+/// The cores that a job was refused with, and why; none before it was tried.
+type Refused = Option<(i64, Stuck)>;
+
 /// The first of the queue that finds room; the others are noted with the cores they were refused with.
 fn next<'a, 'w>(
     room: &Room<'w>,
     waiting: &Queue<'_>,
-    (queue, refused): (&[JobGraph<'a>], &mut [Option<(i64, Stuck)>]),
+    (queue, refused): (&[JobGraph<'a>], &mut [Refused]),
 ) -> Option<(usize, (Seated<'a>, Room<'w>))> {
     for number in waiting.order() {
         let portion = room.portion(&queue[number].job.sla).cpu;

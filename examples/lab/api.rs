@@ -1,7 +1,7 @@
 //! The controller's HTTP API, as any client sees it: over TLS, with the token that a new controller leaves
 //! for its administrator.
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use edgeloom_common::join::Context;
 use edgeloom_common::view::{EventList, EventView, JobView, NodeList, Problem};
 use rustls::pki_types::CertificateDer;
@@ -35,6 +35,8 @@ impl Client {
     fn open(path: &Path) -> Result<Self> {
         let text = std::fs::read(path).with_context(|| path.display().to_string())?;
         let context: Context = serde_json::from_slice(&text).with_context(|| path.display().to_string())?;
+        // Made with the authority, and complete once the API listens.
+        ensure!(!context.server.is_empty(), "the controller does not listen yet");
         let roots: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(context.authorities.as_bytes())
             .map(|found| found.map(|found| Certificate::from_der(&found).to_owned()))
             .collect();

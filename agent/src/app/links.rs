@@ -41,6 +41,14 @@ pub(super) async fn run(node: Node, ends: Ends) {
 async fn probe(mut places: Places, events: mpsc::Sender<LinkEvent>, lost: broadcast::Sender<String>) {
     loop {
         let links = places.now();
+        if links.is_empty() {
+            // The controller counts on no node before it knows the node's links, also that there are none.
+            if events.send(LinkEvent::Report(Vec::new())).await.is_err() {
+                return;
+            }
+            places.differ(&links).await;
+            continue;
+        }
         match Prober::open(links.clone()) {
             Ok(prober) => {
                 tokio::select! {
@@ -109,27 +117,26 @@ async fn follow(
     up: mpsc::Sender<Up>,
     mut connected: watch::Receiver<u64>,
 ) {
-    let mut latest: Vec<LinkReport> = Vec::new();
+    let mut latest = None;
     loop {
         tokio::select! {
             event = events.recv() => match event {
                 None => return,
                 Some(LinkEvent::Report(links)) => {
-                    latest = links;
-                    say(&up, &latest).await;
+                    say(&up, latest.insert(links)).await;
                 }
                 Some(LinkEvent::Up(neighbour)) => turn(network, neighbour, true).await,
                 Some(LinkEvent::Down(neighbour)) => turn(network, neighbour, false).await,
             },
-            Ok(()) = connected.changed() => say(&up, &latest).await,
+            Ok(()) = connected.changed() => if let Some(links) = &latest {
+                say(&up, links).await;
+            },
         }
     }
 }
 
 async fn say(up: &mpsc::Sender<Up>, links: &[LinkReport]) {
-    if !links.is_empty() {
-        let _ = up.send(Up::Links(Links { schema: SCHEMA, links: links.to_vec() })).await;
-    }
+    let _ = up.send(Up::Links(Links { schema: SCHEMA, links: links.to_vec() })).await;
 }
 
 async fn turn(network: &NetworkThread, neighbour: NodeId, up: bool) {
@@ -184,6 +191,20 @@ mod tests {
         assert_eq!(ours(&both, &moved), Some(([10, 9, 9, 9], [10, 9, 9, 1])));
         let fixed = Link { address: Some(Ipv4Addr::new(10, 61, 1, 1)), ..link.clone() };
         assert_eq!(place(&fixed, &BTreeMap::new(), &nowhere).unwrap().address, Ipv4Addr::new(10, 61, 1, 1));
+    }
+
+    #[tokio::test]
+    async fn a_node_without_links_says_so() {
+        let (_neighbours, neighbours) = watch::channel(Neighbours::new());
+        let (_changes, changes) = watch::channel(0);
+        let places = Places { links: Vec::new(), neighbours, changes };
+        let (sender, mut events) = mpsc::channel(1);
+        tokio::select! {
+            () = probe(places, sender, broadcast::Sender::new(1)) => panic!("probing ended"),
+            event = events.recv() => {
+                assert!(matches!(&event, Some(LinkEvent::Report(links)) if links.is_empty()), "{event:?}");
+            }
+        }
     }
 
     #[tokio::test]

@@ -6,7 +6,7 @@
 
 use edgeloom_common::desired::DesiredState;
 use edgeloom_common::ids::NodeId;
-use edgeloom_net::{FlowCounter, NetCapabilities, NetError, Network};
+use edgeloom_net::{FlowCounter, NetCapabilities, NetError, Network, Problem};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub enum NetworkError {
 }
 
 enum Command {
-    Apply(Arc<DesiredState>, oneshot::Sender<Result<Vec<String>, NetError>>),
+    Apply(Arc<DesiredState>, oneshot::Sender<Result<Vec<Problem>, NetError>>),
     Counters(oneshot::Sender<Result<Vec<FlowCounter>, NetError>>),
     Neighbour { node: NodeId, up: bool },
     Probe(oneshot::Sender<NetCapabilities>),
@@ -77,7 +77,7 @@ impl NetworkThread {
     }
 
     /// Makes the kernel carry the document; the answer is what stood in the way of single objects.
-    pub(crate) async fn apply(&self, document: Arc<DesiredState>) -> Result<Vec<String>, NetworkError> {
+    pub(crate) async fn apply(&self, document: Arc<DesiredState>) -> Result<Vec<Problem>, NetworkError> {
         Ok(self.ask(|reply| Command::Apply(document, reply)).await??)
     }
 
@@ -119,10 +119,7 @@ fn serve<K: edgeloom_net::Kernel>(
         match command {
             Command::Apply(document, reply) => {
                 let applied = network.apply(&document);
-                let problems = |applied: edgeloom_net::Applied| {
-                    applied.problems.iter().map(ToString::to_string).collect()
-                };
-                let _ = reply.send(applied.map(problems));
+                let _ = reply.send(applied.map(|applied| applied.problems));
                 neighbours.send_if_modified(|told| {
                     let differs = *told != document.neighbours;
                     told.clone_from(&document.neighbours);

@@ -76,3 +76,12 @@ pub enum Problem {
     #[error("{operation}: {cause}")]
     Refused { operation: String, cause: String },
 }
+
+impl Problem {
+    /// The document is not in force for as long as this lasts. A link that is down is the world's matter: the
+    /// controller knows of it, and has to be able to change what is led over other links.
+    #[must_use]
+    pub fn hinders(&self) -> bool {
+        !matches!(self, Self::LinkUnusable { .. })
+    }
+}

@@ -9,6 +9,7 @@ use crate::engine::{
 use crate::network::{NetworkError, NetworkThread};
 use crate::store::{DesiredFile, StateError};
 use edgeloom_common::desired::{ContainerSpec, DesiredState, ImageRef, Pool, Version};
+use edgeloom_net::Problem;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -39,7 +40,7 @@ pub(super) enum Todo {
 pub(super) enum Done {
     Saved(Version, Result<(), StateError>),
     NetworkEnsured(Pool, Result<Option<NetworkFlaw>, EngineError>),
-    Applied(Version, Result<Vec<String>, NetworkError>),
+    Applied(Version, Result<Vec<Problem>, NetworkError>),
     Listed(u64, Result<Vec<FoundContainer>, EngineError>),
     ImageLooked(ImageRef, Result<bool, EngineError>),
     Pulled(ImageRef, Result<(), EngineError>),

@@ -10,6 +10,7 @@ use crate::engine::{EngineError, NetworkFlaw};
 use crate::network::NetworkError;
 use crate::task::backoff::{Backoff, jitter};
 use edgeloom_common::desired::{DesiredState, Pool, Version};
+use edgeloom_net::Problem;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -37,6 +38,8 @@ pub(super) struct KernelState {
     sees_bridge: bool,
     /// What stands in the way of single flows and routes.
     pub(super) problems: Vec<String>,
+    /// One of them is the document's or the kernel's, not only a link that is down for now.
+    hindered: bool,
     /// What Docker's network lacks though it serves.
     pub(super) flaw: String,
 }
@@ -118,9 +121,9 @@ impl KernelState {
         self.kernel.begun.is_some_and(|since| APPLY_MAX < now.duration_since(since))
     }
 
-    /// Every flow and route of `version` is in the kernel.
+    /// Every flow and route of `version` is in the kernel, as far as links are up.
     pub(super) fn is_whole(&self, version: Version) -> bool {
-        self.applied == Some(version) && self.problems.is_empty()
+        self.applied == Some(version) && !self.hindered
     }
 
     /// What stands in the way of network and kernel as a whole.
@@ -192,7 +195,7 @@ impl KernelState {
     pub(super) fn applied(
         &mut self,
         version: Version,
-        applied: Result<Vec<String>, NetworkError>,
+        applied: Result<Vec<Problem>, NetworkError>,
         now: Instant,
     ) {
         match applied {
@@ -200,7 +203,8 @@ impl KernelState {
                 self.kernel.succeeded();
                 self.applied = Some(version);
                 self.bare &= !self.sees_bridge;
-                self.problems = problems;
+                self.hindered = problems.iter().any(Problem::hinders);
+                self.problems = problems.iter().map(ToString::to_string).collect();
             }
             Err(error) => {
                 tracing::warn!(%error, generation = version.generation, "the kernel did not take the desired state");
@@ -214,6 +218,7 @@ impl KernelState {
 mod tests {
     use super::*;
     use crate::engine::fake::document;
+    use edgeloom_common::ids::NodeId;
 
     fn names(todo: &[Todo]) -> Vec<&'static str> {
         let name = |todo: &Todo| match todo {
@@ -274,6 +279,19 @@ mod tests {
         assert_eq!(names(&state.next_actions(&document, now)), ["kernel"]);
         state.applied(document.version(), Ok(vec![]), now);
         assert!(state.carries(document.version()));
+    }
+
+    #[test]
+    fn a_link_that_is_down_is_told_and_does_not_keep_the_document_from_being_confirmed() {
+        let (mut state, document, now) =
+            (KernelState::default(), Arc::new(document(1, vec![])), Instant::now());
+        let neighbour: NodeId = "n2".parse().unwrap();
+        let down = Problem::LinkUnusable { neighbour: neighbour.clone(), interface: "l2".to_owned() };
+        state.applied(document.version(), Ok(vec![down]), now);
+        assert!(state.is_whole(document.version()) && state.problems.len() == 1);
+        let unknown = Problem::UnknownVia { address: std::net::Ipv4Addr::LOCALHOST, via: neighbour };
+        state.applied(document.version(), Ok(vec![unknown]), now);
+        assert!(!state.is_whole(document.version()));
     }
 
     #[tokio::test]

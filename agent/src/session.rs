@@ -6,8 +6,10 @@
 //! Invariant: the connection is polled at all times. Neither a full channel to the agent nor a full
 //! send queue ever holds it up; what does not fit is replaced by what is newer.
 
+mod back_off;
 mod inbox;
 mod outbox;
+mod source;
 mod tls;
 
 pub use tls::TlsFileError;
@@ -15,6 +17,7 @@ pub use tls::TlsFileError;
 use crate::config::IdentityFiles;
 use crate::join::Live;
 use crate::wire::{Down, Up};
+use back_off::BackOff;
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::report::Status;
 use edgeloom_common::topics::{PACKET_MAX, Uplink, node_filters};
@@ -24,10 +27,12 @@ use rumqttc::{
     AsyncClient, ConnectionError, Event, EventLoop, LastWill, MqttOptions, NetworkOptions, Outgoing, Packet,
     QoS, SubAck, SubscribeFilter, SubscribeReasonCode, TlsConfiguration, Transport,
 };
+use std::net::Ipv4Addr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// A path that went silent is noticed within two of it; a ping is some hundred bytes on the wire.
@@ -38,8 +43,6 @@ const NETWORK_TIMEOUT_S: u64 = 10;
 const REQUESTS_QUEUED: usize = 16;
 /// Publications that the broker has not acknowledged.
 const IN_FLIGHT_MAX: u16 = 16;
-const BACK_OFF_MIN: Duration = Duration::from_millis(500);
-const BACK_OFF_MAX: Duration = Duration::from_secs(30);
 /// A connection that lasts this long ends the back-off; a shorter one may be a broker that refuses us.
 const SETTLED_AFTER: Duration = Duration::from_secs(10);
 const FAREWELL_MAX: Duration = Duration::from_secs(2);
@@ -65,7 +68,13 @@ pub enum Credentials {
 
 /// Runs the session until `up` is closed (then it says goodbye) or nobody listens to `down`. Neither a
 /// controller out of reach nor a certificate that does not read ends it: it tries again until they are there.
-pub async fn run(settings: SessionSettings, mut up: mpsc::Receiver<Up>, down: mpsc::Sender<Down>) {
+/// `changes` rises with each change of the network.
+pub async fn run(
+    settings: SessionSettings,
+    mut up: mpsc::Receiver<Up>,
+    down: mpsc::Sender<Down>,
+    changes: watch::Receiver<u64>,
+) {
     let Some((client, mut event_loop)) = first_connection(&settings, &mut up).await else { return };
     let session = Session {
         number: AtomicU64::new(0),
@@ -76,7 +85,7 @@ pub async fn run(settings: SessionSettings, mut up: mpsc::Receiver<Up>, down: mp
     };
     tokio::select! {
         () = session.speak(up) => {}
-        () = session.listen(&mut event_loop) => {}
+        () = session.listen(&mut event_loop, changes) => {}
         () = session.inbox.deliver(down) => {}
     }
     // Without an answer in time the Last Will says the same.
@@ -131,6 +140,23 @@ fn presence(online: bool, session: u64) -> Vec<u8> {
     serde_json::to_vec(&Status::new(online, session)).expect("a status has no map keys and no failing parts")
 }
 
+/// Why a connection ended, or none came about.
+#[derive(Debug, thiserror::Error)]
+enum EndError {
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+    #[error("our address {0}, which it ran from, is gone")]
+    SourceGone(Ipv4Addr),
+}
+
+/// How a connection, or the attempt at one, ended.
+struct Ended {
+    error: EndError,
+    /// None: it was only an attempt.
+    connected_at: Option<Instant>,
+    heard_at: Instant,
+}
+
 /// What the three sides of a session share.
 struct Session {
     /// Of this connection or attempt; higher than all before.
@@ -149,14 +175,37 @@ impl Session {
         }
     }
 
-    /// Polls the connection for ever, with a growing pause between attempts.
-    async fn listen(&self, event_loop: &mut EventLoop) {
+    /// Connects again and again, with a growing pause between attempts.
+    async fn listen(&self, event_loop: &mut EventLoop, changes: watch::Receiver<u64>) {
         let mut back_off = BackOff::default();
+        loop {
+            self.renew(event_loop);
+            let Ended { error, connected_at, heard_at } = self.converse(event_loop, changes.clone()).await;
+            self.outbox.disconnected();
+            // Said in another life of the agent's state; it says it again when connected.
+            event_loop.clean();
+            event_loop.pending.clear();
+            if let Some(at) = connected_at {
+                self.inbox.disconnected(heard_at);
+                back_off = if at.elapsed() < SETTLED_AFTER { back_off } else { BackOff::default() };
+            }
+            let pause = back_off.next_pause();
+            self.complain(&error, pause);
+            sleep(pause).await;
+        }
+    }
+
+    /// Polls one connection from its attempt to its end.
+    async fn converse(&self, event_loop: &mut EventLoop, changes: watch::Receiver<u64>) -> Ended {
+        let mut source_gone = pin!(source::gone(&self.settings.host, self.settings.port, changes));
         let mut connected_at = None;
         let mut heard_at = Instant::now();
-        self.renew(event_loop);
-        loop {
-            match event_loop.poll().await {
+        let error = loop {
+            let polled = tokio::select! {
+                polled = event_loop.poll() => polled,
+                address = &mut source_gone, if connected_at.is_some() => break EndError::SourceGone(address),
+            };
+            match polled {
                 Ok(event) => {
                     if let Event::Incoming(packet) = &event {
                         heard_at = Instant::now();
@@ -166,22 +215,10 @@ impl Session {
                     self.heard(event);
                     self.outbox.flush();
                 }
-                Err(error) => {
-                    self.outbox.disconnected();
-                    // Said in another life of the agent's state; it says it again when connected.
-                    event_loop.clean();
-                    event_loop.pending.clear();
-                    if let Some(at) = connected_at.take() {
-                        self.inbox.disconnected(heard_at);
-                        back_off = if at.elapsed() < SETTLED_AFTER { back_off } else { BackOff::default() };
-                    }
-                    let pause = back_off.next_pause();
-                    self.complain(&error, pause);
-                    sleep(pause).await;
-                    self.renew(event_loop);
-                }
+                Err(error) => break error.into(),
             }
-        }
+        };
+        Ended { error, connected_at, heard_at }
     }
 
     /// Numbers the next connection. A broker may publish the Last Will of a connection after the birth
@@ -203,7 +240,7 @@ impl Session {
         presence(online, self.number.load(Relaxed))
     }
 
-    fn complain(&self, error: &ConnectionError, pause: Duration) {
+    fn complain(&self, error: &EndError, pause: Duration) {
         let SessionSettings { host, port, .. } = &self.settings;
         tracing::warn!(%host, port, %error, pause_ms = pause.as_millis(), "no session with the controller");
     }
@@ -252,33 +289,5 @@ fn check_subscription(answer: &SubAck) {
         tracing::error!(
             "the broker refuses our own topics: check its access list and our certificate's name"
         );
-    }
-}
-
-/// Exponential pauses between attempts, each cut by up to a half at random so that the nodes of a
-/// cluster do not come back all at once.
-#[derive(Debug, Default)]
-struct BackOff {
-    attempts: u32,
-}
-
-impl BackOff {
-    fn next_pause(&mut self) -> Duration {
-        let doubled = BACK_OFF_MIN.saturating_mul(1 << self.attempts.min(16));
-        self.attempts = self.attempts.saturating_add(1);
-        doubled.min(BACK_OFF_MAX) * fastrand::u32(500..=1000) / 1000
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_grow_to_the_bound_and_no_further() {
-        let mut back_off = BackOff::default();
-        let pauses: Vec<Duration> = (0..200).map(|_| back_off.next_pause()).collect();
-        assert!(pauses[0] >= BACK_OFF_MIN / 2 && pauses[0] <= BACK_OFF_MIN);
-        assert!(pauses[10..].iter().all(|pause| *pause >= BACK_OFF_MAX / 2 && *pause <= BACK_OFF_MAX));
     }
 }

@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
@@ -176,7 +176,8 @@ impl Node {
         let (up, up_end) = mpsc::channel(8);
         let (down_end, down) = mpsc::channel(1);
         let settings = broker.settings("n1");
-        let task = tokio::spawn(async move { run(settings, up_end, down_end).await });
+        let (_, unchanging) = watch::channel(0);
+        let task = tokio::spawn(async move { run(settings, up_end, down_end, unchanging).await });
         Self { up, down, task }
     }
 

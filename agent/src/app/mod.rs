@@ -136,7 +136,8 @@ fn start(
         Credentials::Joined(live) => Some(join::renew(Arc::clone(live), session.host.clone())),
         Credentials::Files(_) => None,
     });
-    let talking = talk(session, up_inbox, down);
+    let (changed, changes) = latest::channel(0_u64);
+    let talking = talk(session, up_inbox, down, changes.clone());
     tasks.spawn(async move { named("session", talking).await }.instrument(span("session")));
     let routing = route::run(
         node.clone(),
@@ -160,7 +161,6 @@ fn start(
     spawn("route", Box::pin(routing));
     spawn("engine events", Box::pin(watch::engine(node.engine.clone(), commands.clone())));
     let lost = broadcast::Sender::new(LOST_CARRIERS);
-    let (changed, changes) = latest::channel(0_u64);
     let hearers = watch::Hearers { lost: lost.clone(), changed };
     spawn("kernel events", Box::pin(watch::kernel(commands, hearers)));
     spawn("report", Box::pin(report::reports(node.clone(), up.clone())));
@@ -169,9 +169,14 @@ fn start(
     Ok(tasks)
 }
 
-async fn talk(session: Option<SessionSettings>, mut up: mpsc::Receiver<Up>, down: mpsc::Sender<Down>) {
+async fn talk(
+    session: Option<SessionSettings>,
+    mut up: mpsc::Receiver<Up>,
+    down: mpsc::Sender<Down>,
+    changes: latest::Receiver<u64>,
+) {
     match session {
-        Some(session) => session::run(session, up, down).await,
+        Some(session) => session::run(session, up, down, changes).await,
         None => while up.recv().await.is_some() {},
     }
 }

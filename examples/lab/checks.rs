@@ -1,9 +1,9 @@
 //! Questions with their answers, printed for people as they are settled, written for machines at the end.
 
+use crate::results::Results;
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::Value;
-use std::path::Path;
 
 /// One question with its answer and the bound it is held against.
 #[derive(Debug, Clone, Serialize)]
@@ -36,19 +36,16 @@ impl Checks {
     }
 }
 
-/// The verdict of a run that ended so: every check holds, and there is at least one. Written as JSON where
-/// that is wanted.
-pub(crate) fn conclude<R: Report>(report: &mut R, played: Result<()>, json: Option<&Path>) -> Result<bool> {
+/// The verdict of a run that ended so: every check holds, and there is at least one. Written where that is
+/// wanted.
+pub(crate) fn conclude<R: Report>(report: &mut R, played: Result<()>, results: &Results) -> Result<bool> {
     let checks = report.checks();
     if let Err(error) = played {
         checks.check("the run reaches its end", false, format!("{error:#}"), "no error");
     }
     checks.ok = !checks.checks.is_empty() && checks.checks.iter().all(|check| check.ok);
     let ok = checks.ok;
-    if let Some(path) = json {
-        std::fs::write(path, serde_json::to_string_pretty(report)?)?;
-        println!("\nwritten: {}", path.display());
-    }
+    results.write(report)?;
     println!("\n{}", if ok { "every check holds" } else { "some checks do not hold" });
     Ok(ok)
 }
@@ -97,11 +94,12 @@ mod tests {
 
     #[test]
     fn a_run_without_checks_or_with_an_error_does_not_hold() {
-        assert!(!conclude(&mut Plain::default(), Ok(()), None).unwrap());
+        let nowhere = Results::default();
+        assert!(!conclude(&mut Plain::default(), Ok(()), &nowhere).unwrap());
         let mut report = Plain::default();
         report.checks.check("one", true, 1, 1);
-        assert!(conclude(&mut report, Ok(()), None).unwrap());
+        assert!(conclude(&mut report, Ok(()), &nowhere).unwrap());
         assert_eq!(serde_json::to_value(&report).unwrap()["ok"], true);
-        assert!(!conclude(&mut report, Err(anyhow::anyhow!("broken")), None).unwrap());
+        assert!(!conclude(&mut report, Err(anyhow::anyhow!("broken")), &nowhere).unwrap());
     }
 }

@@ -2,6 +2,8 @@
 
 use crate::build::Build;
 use crate::ground::Stay;
+use crate::results::{Output, Results};
+use anyhow::Result;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -9,7 +11,10 @@ use std::path::PathBuf;
 pub(crate) struct Experiment {
     /// Write what was measured as JSON.
     #[arg(long)]
-    pub(crate) json: Option<PathBuf>,
+    json: Option<PathBuf>,
+    /// What to print: `json` is the result alone, the rest goes to standard error.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
     /// Leave the lab up.
     #[arg(long)]
     keep: bool,
@@ -22,6 +27,11 @@ pub(crate) struct Experiment {
 impl Experiment {
     pub(crate) fn build(&self) -> Build {
         self.binaries.clone().map_or(Build::Release, Build::Done)
+    }
+
+    /// Where the result goes; to be asked for before anything is printed.
+    pub(crate) fn results(&self) -> Result<Results> {
+        Results::open(self.json.clone(), self.output)
     }
 
     pub(crate) fn stay(&self) -> Stay {

@@ -29,6 +29,7 @@ mod prepare;
 mod processes;
 mod publish;
 mod registry_log;
+mod results;
 mod streaming;
 mod throughput;
 mod topology;

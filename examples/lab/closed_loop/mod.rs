@@ -35,10 +35,11 @@ pub(crate) struct Settings {
 
 /// Runs the scenarios; true if every check holds.
 pub(crate) fn run(settings: &Settings) -> Result<bool> {
+    let results = settings.experiment.results()?;
     let mut report = Report::default();
     let played = settings.scenarios.iter().try_for_each(|scenario| play(*scenario, settings, &mut report));
     report.print();
-    conclude(&mut report, played, settings.experiment.json.as_deref())
+    conclude(&mut report, played, &results)
 }
 
 /// One scenario on a lab of its own. What goes wrong in it is a check that does not hold: the others are

@@ -30,9 +30,10 @@ const START_ROUNDS: usize = 3;
 
 /// Runs the demo; true if every check holds.
 pub(crate) fn run(options: &Experiment) -> Result<bool> {
+    let results = options.results()?;
     let mut stage = Stage::raise(&options.build())?;
     let played = play(&mut stage);
-    let ok = conclude(&mut stage.report, played, options.json.as_deref())?;
+    let ok = conclude(&mut stage.report, played, &results)?;
     let stay = options.stay();
     if stay == Stay::Up {
         stage.revive()?;

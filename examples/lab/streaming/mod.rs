@@ -53,13 +53,14 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
     for profile in &settings.profiles {
         ensure!(known.contains(&profile.as_str()), "there is no profile {profile}; there are {known:?}");
     }
+    let results = settings.experiment.results()?;
     let ground = Ground::lay(TOPOLOGY, &settings.experiment.build())?;
     let mut report = Report::default();
     let played = play(&ground, settings, &mut report);
     report.set_ratios(REFERENCE);
     report.print();
     judge(&mut report);
-    let ok = conclude(&mut report, played, settings.experiment.json.as_deref())?;
+    let ok = conclude(&mut report, played, &results)?;
     ground.clear(settings.experiment.stay())?;
     Ok(ok)
 }

@@ -22,7 +22,6 @@ pub(crate) fn write(lab: &Lab) -> Result<()> {
             "version = 2\nroot = \"{state_text}/containerd\"\nstate = \"{run_text}/containerd\"\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n[grpc]\naddress = \"{run_text}/containerd.sock\"\n"
         ),
     )?;
-    fs::write(state.join("docker.json"), "{}\n")?;
     fs::create_dir_all(state.join("controller"))?;
     fs::write(
         state.join("controller.toml"),
@@ -33,9 +32,15 @@ pub(crate) fn write(lab: &Lab) -> Result<()> {
     )?;
     for node in lab.nodes() {
         fs::create_dir_all(node.state().join("agent"))?;
+        fs::write(node.docker_config(), docker(true))?;
         fs::write(node.state().join("agent.toml"), agent(lab, &node)?)?;
     }
     Ok(())
+}
+
+/// Docker's own file. With live-restore, containers go on while Docker is away.
+pub(crate) fn docker(live_restore: bool) -> String {
+    format!("{{\"live-restore\": {live_restore}}}\n")
 }
 
 fn agent(lab: &Lab, node: &Node<'_>) -> Result<String> {
@@ -57,8 +62,8 @@ fn agent(lab: &Lab, node: &Node<'_>) -> Result<String> {
                 let neighbour = &link.between[there];
                 writeln!(
                     text,
-                    "[[link]]\nneighbour = \"{neighbour}\"\ninterface = \"to-{neighbour}\"\naddress = \"{}\"\nneighbour_address = \"{}\"",
-                    addresses[here], addresses[there]
+                    "[[link]]\nneighbour = \"{neighbour}\"\ninterface = \"to-{neighbour}\"\nneighbour_address = \"{}\"",
+                    addresses[there]
                 )?;
                 if link.declared {
                     writeln!(text, "capacity = \"{}bit/s\"", link.rate.0)?;

@@ -2,9 +2,10 @@
 
 use crate::command::{Daemon, start, within};
 use crate::lab::{Lab, Node};
-use crate::{cgroup, docker, network, processes};
+use crate::{cgroup, configs, docker, network, processes};
 use anyhow::{Context, Result, bail};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -72,7 +73,7 @@ impl Lab {
         let (name, run) = (&node.spec.name, self.run().display().to_string());
         let space = format!("el{}{name}", self.id);
         let options = [
-            format!("--config-file={}/docker.json", self.state().display()),
+            format!("--config-file={}", node.docker_config().display()),
             format!("--containerd={run}/containerd.sock"),
             format!("--containerd-namespace={space}"),
             format!("--containerd-plugins-namespace={space}-plugins"),
@@ -83,7 +84,6 @@ impl Lab {
             format!("--cgroup-parent=/{}/{name}", cgroup::top(&self.id)),
             "--exec-opt=native.cgroupdriver=cgroupfs".to_owned(),
             "--insecure-registry=10.60.0.1:5000".to_owned(),
-            "--live-restore".to_owned(),
             "--bridge=none".to_owned(),
             "--userland-proxy=false".to_owned(),
         ];
@@ -91,7 +91,7 @@ impl Lab {
         self.launch(&format!("{name}-docker"), &within(&node.namespace(), &words), &[])
     }
 
-    /// Containers go on, by live-restore.
+    /// Containers go on where Docker is told so, as it is from the beginning.
     pub(crate) fn stop_docker(&self, node: &Node<'_>, signal: Signal) -> Result<()> {
         self.finish(&format!("{}-docker", node.spec.name), signal)
     }
@@ -103,6 +103,18 @@ impl Lab {
 }
 
 impl Node<'_> {
+    pub(crate) fn docker_config(&self) -> PathBuf {
+        self.state().join("docker.json")
+    }
+
+    /// Whether containers outlive Docker from now on: a running daemon reads its file again on SIGHUP.
+    pub(crate) fn set_live_restore(&self, wanted: bool) -> Result<()> {
+        std::fs::write(self.docker_config(), configs::docker(wanted))?;
+        let pid =
+            processes::of_file(&self.pid_file("docker"), &self.lab.id).context("Docker is not running")?;
+        Ok(kill(Pid::from_raw(pid), Signal::SIGHUP)?)
+    }
+
     /// Waits until the node's Docker answers.
     pub(crate) fn docker_ready(&self) -> Result<()> {
         docker::wait(&self.docker_socket(), PATIENCE)

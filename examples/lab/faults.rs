@@ -1,7 +1,7 @@
 //! Faults as verbs: each breaks one thing, and another mends it.
 
 use crate::lab::{Lab, Node};
-use crate::network::{State, set_link, set_rate, set_uplink};
+use crate::network::{State, set_link, set_middle, set_rate, set_uplink};
 use crate::topology::check_rate;
 use anyhow::Result;
 use clap::Subcommand;
@@ -11,6 +11,11 @@ use nix::sys::signal::Signal;
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Fault {
     LinkDown {
+        a: String,
+        b: String,
+    },
+    /// Nothing comes through, and both ends keep their carrier.
+    LinkSilent {
         a: String,
         b: String,
     },
@@ -33,6 +38,9 @@ pub(crate) enum Fault {
     StopDocker {
         node: String,
     },
+    KillDocker {
+        node: String,
+    },
     StartDocker {
         node: String,
     },
@@ -44,12 +52,20 @@ pub(crate) enum Fault {
     },
     KillController,
     StartController,
+    /// Everything that is no disk is gone, on all nodes.
+    CutPower,
+    /// All nodes boot, without uplinks, registry and controller.
+    RestorePower,
 }
 
 pub(crate) fn apply(lab: &Lab, fault: &Fault) -> Result<()> {
     match fault {
         Fault::LinkDown { a, b } => set_link(lab, lab.topology.link(a, b)?, State::Down),
-        Fault::LinkUp { a, b } => set_link(lab, lab.topology.link(a, b)?, State::Up),
+        Fault::LinkSilent { a, b } => set_middle(lab, lab.topology.link(a, b)?, State::Down),
+        Fault::LinkUp { a, b } => {
+            set_middle(lab, lab.topology.link(a, b)?, State::Up)?;
+            set_link(lab, lab.topology.link(a, b)?, State::Up)
+        }
         Fault::LinkRate { a, b, rate } => {
             check_rate(*rate)?;
             set_rate(lab, lab.topology.link(a, b)?, *rate)
@@ -57,6 +73,7 @@ pub(crate) fn apply(lab: &Lab, fault: &Fault) -> Result<()> {
         Fault::KillAgent { node } => lab.kill_agent(&lab.node(node)?),
         Fault::StartAgent { node } => lab.start_agent(&lab.node(node)?).map(drop),
         Fault::StopDocker { node } => lab.stop_docker(&lab.node(node)?, Signal::SIGTERM),
+        Fault::KillDocker { node } => lab.stop_docker(&lab.node(node)?, Signal::SIGKILL),
         Fault::StartDocker { node } => {
             let node = lab.node(node)?;
             lab.start_docker(&node)?;
@@ -66,6 +83,8 @@ pub(crate) fn apply(lab: &Lab, fault: &Fault) -> Result<()> {
         Fault::ReturnNode { node } => restore(lab, &lab.node(node)?),
         Fault::KillController => lab.kill_controller(),
         Fault::StartController => lab.start_controller().map(drop),
+        Fault::CutPower => lab.cut_power(),
+        Fault::RestorePower => lab.restore_power(),
     }
 }
 
@@ -80,7 +99,7 @@ fn connect(lab: &Lab, node: &Node<'_>, state: State) -> Result<()> {
 }
 
 /// Network first, so that the others see silence and not a closed connection.
-fn lose(lab: &Lab, node: &Node<'_>) -> Result<()> {
+pub(crate) fn lose(lab: &Lab, node: &Node<'_>) -> Result<()> {
     connect(lab, node, State::Down)?;
     // A bare lab has no agent to kill.
     if let Err(error) = lab.kill_agent(node) {
@@ -89,7 +108,8 @@ fn lose(lab: &Lab, node: &Node<'_>) -> Result<()> {
     lab.stop_docker(node, Signal::SIGKILL)
 }
 
-fn restore(lab: &Lab, node: &Node<'_>) -> Result<()> {
+/// The lost node's machine starts again.
+pub(crate) fn restore(lab: &Lab, node: &Node<'_>) -> Result<()> {
     connect(lab, node, State::Up)?;
     lab.start_docker(node)?;
     node.docker_ready()?;

@@ -45,6 +45,10 @@ impl Node<'_> {
     pub(crate) fn state(&self) -> PathBuf {
         self.lab.state().join(&self.spec.name)
     }
+    /// Where Docker's data is when it is not mounted.
+    fn disk(&self) -> PathBuf {
+        self.state().join("disk.img")
+    }
     pub(crate) fn docker_socket(&self) -> PathBuf {
         self.lab.run().join(format!("{}.sock", self.spec.name))
     }
@@ -101,10 +105,12 @@ impl Lab {
         match lab.build(text, options) {
             Ok(()) => Ok(lab),
             Err(error) => {
-                let log = Path::new("/tmp").join(format!("edgeloom-lab-{}-log", lab.id));
-                let kept = fs::rename(lab.state().join("log"), &log).is_ok();
+                let log = lab.keep_logs();
                 reap(&lab.id)?;
-                Err(if kept { error.context(format!("logs are in {}", log.display())) } else { error })
+                Err(match log {
+                    Some(log) => error.context(format!("logs are in {}", log.display())),
+                    None => error,
+                })
             }
         }
     }
@@ -142,6 +148,12 @@ impl Lab {
         }
         step("up");
         Ok(())
+    }
+
+    /// Keeps the logs of a lab that goes down, for whoever looks for what went wrong.
+    pub(crate) fn keep_logs(&self) -> Option<PathBuf> {
+        let log = Path::new("/tmp").join(format!("edgeloom-lab-{}-log", self.id));
+        fs::rename(self.state().join("log"), &log).is_ok().then_some(log)
     }
 
     pub(crate) fn down(self) -> Result<()> {
@@ -220,11 +232,22 @@ pub(crate) fn down_all() -> Result<()> {
     Ok(())
 }
 
-/// Takes away everything that carries the id. Docker goes before the containers, so that it does
-/// not start them again.
+/// Takes away everything that carries the id.
 fn reap(id: &str) -> Result<()> {
     ensure!(is_id(id), "{id:?} is no lab id");
     eprintln!("taking lab {id} down");
+    halt(id)?;
+    for dir in [Path::new(STATE).join(id), Path::new(RUN).join(id)] {
+        if dir.exists() {
+            fs::remove_dir_all(&dir).with_context(|| dir.display().to_string())?;
+        }
+    }
+    Ok(())
+}
+
+/// Ends all processes and takes away what is in the kernel; files stay. Docker goes before the containers, so
+/// that it does not start them again.
+pub(crate) fn halt(id: &str) -> Result<()> {
     let mut tries = 0;
     loop {
         let mut pids = processes::marked(id);
@@ -246,11 +269,6 @@ fn reap(id: &str) -> Result<()> {
         std::thread::sleep(Duration::from_millis(50));
     }
     ensure!(cgroup::left(id).is_empty(), "lab {id}: cgroups stay: {:?}", cgroup::left(id));
-    for dir in [Path::new(STATE).join(id), Path::new(RUN).join(id)] {
-        if dir.exists() {
-            fs::remove_dir_all(&dir).with_context(|| dir.display().to_string())?;
-        }
-    }
     Ok(())
 }
 
@@ -282,12 +300,18 @@ fn unmount_one(target: &str) -> Result<()> {
 
 /// The node's disk: a file system of the size the topology says.
 fn file_system(node: &Node<'_>) -> Result<()> {
-    let data = node.state().join("docker");
-    fs::create_dir_all(&data)?;
-    let image = node.state().join("disk.img");
+    fs::create_dir_all(node.state().join("docker"))?;
+    let image = node.disk();
     File::create(&image)?.set_len(node.spec.disk_mib << 20)?;
     let image = image.to_str().context("state path")?;
     command::run(&["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=1", image])?;
-    command::run(&["mount", "-o", "loop", image, data.to_str().context("state path")?])?;
+    mount(node)
+}
+
+pub(crate) fn mount(node: &Node<'_>) -> Result<()> {
+    let (image, data) = (node.disk(), node.state().join("docker"));
+    let words = [image.to_str(), data.to_str()].into_iter().collect::<Option<Vec<_>>>();
+    let words = words.context("state path")?;
+    command::run(&[&["mount", "-o", "loop"], &words[..]].concat())?;
     Ok(())
 }

@@ -25,6 +25,7 @@ mod lab;
 mod leftovers;
 mod meter;
 mod network;
+mod power;
 mod prepare;
 mod processes;
 mod publish;

@@ -114,7 +114,7 @@ fn ends(lab: &Lab, node: &crate::lab::Node<'_>) -> Result<()> {
         for (here, there) in [(0, 1), (1, 0)] {
             if one.between[here] == node.spec.name {
                 let (address, neighbour) = (LinkSpec::addresses(index)[here], &one.between[there]);
-                writeln!(lines, "addr add {address}/30 dev to-{neighbour}\nlink set to-{neighbour} up")?;
+                writeln!(lines, "addr add {address}/24 dev to-{neighbour}\nlink set to-{neighbour} up")?;
             }
         }
     }
@@ -162,6 +162,12 @@ pub(crate) fn set_link(lab: &Lab, index: usize, state: State) -> Result<()> {
     for port in &one.between {
         run(&["ip", "-n", &link(&lab.id, one), "link", "set", port, state.word()])?;
     }
+    Ok(())
+}
+
+/// Cuts a link in its middle, or mends it: its ends keep their carrier.
+pub(crate) fn set_middle(lab: &Lab, index: usize, state: State) -> Result<()> {
+    run(&["ip", "-n", &link(&lab.id, &lab.topology.links[index]), "link", "set", "br0", state.word()])?;
     Ok(())
 }
 

@@ -121,7 +121,7 @@ impl Topology {
 }
 
 impl LinkSpec {
-    /// Addresses of the two ends of link `index`, a /30 each.
+    /// Addresses of the two ends of link `index`, a /24 each: their ends may get others.
     pub(crate) fn addresses(index: usize) -> [Ipv4Addr; 2] {
         let third = u8::try_from(index + 1).expect("checked: at most 254 links");
         [Ipv4Addr::new(10, 61, third, 1), Ipv4Addr::new(10, 61, third, 2)]

@@ -110,3 +110,21 @@ pub(crate) fn remove(lab: &str) {
 pub(crate) fn left(lab: &str) -> Vec<PathBuf> {
     tops(lab)
 }
+
+/// What the kernel enforces on a container, which Docker names by its id.
+pub(crate) fn limits(lab: &str, node: &str, container: &str) -> Result<String> {
+    let read = |controller: &str, file: &str| -> Result<String> {
+        let path = Path::new(ROOT).join(controller).join(top(lab)).join(node).join(container).join(file);
+        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        Ok(text.trim().to_owned())
+    };
+    if unified() {
+        return Ok(format!("cpu {} memory {}", read("", "cpu.max")?, read("", "memory.max")?));
+    }
+    Ok(format!(
+        "cpu {} {} memory {}",
+        read("cpu", "cpu.cfs_quota_us")?,
+        read("cpu", "cpu.cfs_period_us")?,
+        read("memory", "memory.limit_in_bytes")?
+    ))
+}

@@ -7,8 +7,8 @@ use bollard::models::{
     ContainerCreateBody, ContainerInspectResponse, NetworkCreateRequest, NetworkingConfig,
 };
 use bollard::query_parameters::{
-    CreateContainerOptionsBuilder, InspectContainerOptions, ListContainersOptionsBuilder, LogsOptionsBuilder,
-    RemoveContainerOptionsBuilder, StartContainerOptions,
+    CreateContainerOptionsBuilder, CreateImageOptionsBuilder, InspectContainerOptions,
+    ListContainersOptionsBuilder, LogsOptionsBuilder, RemoveContainerOptionsBuilder, StartContainerOptions,
 };
 use futures_util::TryStreamExt;
 use futures_util::future::try_join_all;
@@ -45,6 +45,14 @@ pub(crate) struct Life {
 pub(crate) struct Count {
     pub(crate) items: u64,
     pub(crate) at_s: f64,
+}
+
+impl Count {
+    /// Items since another count. One that fell belongs to a container that was started in between: it counts
+    /// from its start.
+    pub(crate) fn since(self, before: Self) -> u64 {
+        self.items.checked_sub(before.items).unwrap_or(self.items)
+    }
 }
 
 /// Reads `2026-01-02T03:04:05.5Z items=17 rate=…`.
@@ -99,6 +107,19 @@ impl Engines {
         })
     }
 
+    /// Fetches an image to every node.
+    pub(crate) fn pull(&self, image: &str) -> Result<()> {
+        let options = CreateImageOptionsBuilder::default().from_image(image).build();
+        self.runtime.block_on(async {
+            let pulls = self
+                .daemons
+                .values()
+                .map(|docker| docker.create_image(Some(options.clone()), None, None).try_collect::<Vec<_>>());
+            try_join_all(pulls).await?;
+            Ok(())
+        })
+    }
+
     /// Id and start of each container of a job.
     pub(crate) fn lives(&self, job: &str) -> Result<Vec<Life>> {
         let mut lives: Vec<Life> = self
@@ -145,7 +166,9 @@ impl Engines {
         self.runtime.block_on(async {
             for docker in self.daemons.values() {
                 let label = format!("edgeloom.job={job},edgeloom.task={task}");
-                let Some(id) = ids(docker, &label, Ask::Running).await?.pop() else { continue };
+                // A daemon that does not answer is one that was broken on purpose: its tasks do not count.
+                let found = ids(docker, &label, Ask::Running).await.unwrap_or_default();
+                let Some(id) = found.into_iter().next() else { continue };
                 let options = LogsOptionsBuilder::default().stdout(true).timestamps(true).tail("1").build();
                 let lines: Vec<_> = docker.logs(&id, Some(options)).try_collect().await?;
                 let text: String = lines.iter().map(ToString::to_string).collect();

@@ -21,6 +21,9 @@ const READY_LIMIT: Duration = Duration::from_secs(90);
 /// How long the controller may take to see what Docker shows.
 const REPORT_LIMIT: Duration = Duration::from_secs(30);
 
+/// Within this time a job that goes on has counted further: programs print every two seconds.
+const ITEMS_LIMIT: Duration = Duration::from_secs(10);
+
 /// What all experiments share.
 #[derive(Debug)]
 pub(crate) struct Ground {
@@ -132,6 +135,17 @@ impl Ground {
         rates.first().copied().with_context(|| format!("{} was not measured", document.name))
     }
 
+    /// The job goes on: its last tasks count further.
+    pub(crate) fn expect_items(&self, document: &Document) -> Result<()> {
+        for sink in &document.sinks {
+            let before = self.engines.items(&document.name, sink)?;
+            wait_for(&format!("{sink} to go on"), ITEMS_LIMIT, || {
+                Ok(self.engines.items(&document.name, sink)?.since(before) > 0)
+            })?;
+        }
+        Ok(())
+    }
+
     /// Runs a program in a node's network namespace.
     pub(crate) fn exec(&self, node: &str, words: &[&str]) -> Result<String> {
         let words = command::within(&self.lab.node(node)?.namespace(), words);
@@ -151,6 +165,14 @@ impl Ground {
         println!("  target/release/edgeloom run examples/jobs/three-tasks.yaml");
         println!("  cargo lab fault link-down n1 n2");
         println!("  cargo lab down");
+    }
+
+    /// Takes the lab down and says where its logs are, for whoever looks for what went wrong in it.
+    pub(crate) fn abandon(self) -> Result<()> {
+        if let Some(log) = self.lab.keep_logs() {
+            eprintln!("logs of lab {} are in {}", self.lab.id, log.display());
+        }
+        self.lab.down()
     }
 
     /// Takes the lab down, unless it is to stay.

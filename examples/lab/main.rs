@@ -29,6 +29,7 @@ mod power;
 mod prepare;
 mod processes;
 mod publish;
+mod recovery;
 mod registry_log;
 mod results;
 mod streaming;
@@ -71,6 +72,11 @@ enum Verb {
     Kills {
         #[command(flatten)]
         settings: kills::Settings,
+    },
+    /// Break everything that can break under a running job, and check that it comes back by itself.
+    Recovery {
+        #[command(flatten)]
+        settings: recovery::Settings,
     },
     /// Install what is missing.
     Prepare,
@@ -125,6 +131,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Verb::Streaming { settings } => return streaming::run(&settings).map(verdict),
         Verb::ClosedLoop { settings } => return closed_loop::run(&settings).map(verdict),
         Verb::Kills { settings } => return kills::run(&settings).map(verdict),
+        Verb::Recovery { settings } => return recovery::run(&settings).map(verdict),
         Verb::Prepare => prepare::prepare()?,
         Verb::Up { topology, bare } => {
             let text = match topology {

@@ -5,6 +5,7 @@
 use crate::lab::Lab;
 use crate::network;
 use anyhow::{Context, Result};
+use edgeloom_common::desired::FlowKey;
 use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::{
     AddressFamily, LinkAddr, SockFlag, SockProtocol, SockType, recvfrom, setsockopt, socket, sockopt,
@@ -41,6 +42,13 @@ impl Snapshot {
         let less =
             |(key, bytes): (&Key, &u64)| (key.clone(), bytes - before.0.get(key).copied().unwrap_or(0));
         Self(self.0.iter().map(less).collect())
+    }
+
+    /// Bytes of a flow on each link that it crossed, by (from, to).
+    pub(crate) fn links_of(&self, key: &FlowKey) -> Vec<((String, String), u64)> {
+        let wanted = (key.source, key.destination, key.protocol.number(), key.destination_port);
+        let mine = self.0.iter().filter(|(found, _)| found.flow == Some(wanted));
+        mine.map(|(found, bytes)| ((found.from.clone(), found.to.clone()), *bytes)).collect()
     }
 }
 

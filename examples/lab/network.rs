@@ -6,9 +6,17 @@
 use crate::command::{feed, run, within};
 use crate::lab::Lab;
 use crate::topology::LinkSpec;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use edgeloom_common::units::BitRate;
+use nix::sched::{CloneFlags, setns};
 use std::fmt::Write as _;
+use std::fs::File;
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::Duration;
+
+/// tcpmux, which nobody offers.
+const UNUSED_PORT: u16 = 1;
+const ANSWER_LIMIT: Duration = Duration::from_secs(1);
 
 pub(crate) fn core(id: &str) -> String {
     format!("el{id}-core")
@@ -182,6 +190,27 @@ pub(crate) fn set_rate(lab: &Lab, index: usize, rate: BitRate) -> Result<()> {
 pub(crate) fn set_uplink(lab: &Lab, node: &str, state: State) -> Result<()> {
     run(&["ip", "-n", &core(&lab.id), "link", "set", node, state.word()])?;
     Ok(())
+}
+
+/// Gives an interface another address, as when a lease is not renewed.
+pub(crate) fn set_address(namespace: &str, interface: &str, (from, to): (&str, &str)) -> Result<()> {
+    run(&["ip", "-n", namespace, "addr", "del", from, "dev", interface])?;
+    run(&["ip", "-n", namespace, "addr", "add", to, "dev", interface])?;
+    Ok(())
+}
+
+/// Whether somebody answers at an address within a second, if only that nothing listens on that port.
+pub(crate) fn answers(namespace: &str, address: Ipv4Addr) -> Result<bool> {
+    let path = format!("/run/netns/{namespace}");
+    let ask = move || -> Result<bool> {
+        setns(&File::open(&path).context(path)?, CloneFlags::CLONE_NEWNET)?;
+        match TcpStream::connect_timeout(&(address, UNUSED_PORT).into(), ANSWER_LIMIT) {
+            Ok(_) => Ok(true),
+            Err(error) => Ok(error.kind() == std::io::ErrorKind::ConnectionRefused),
+        }
+    };
+    // A thread that entered a namespace stays there.
+    std::thread::spawn(ask).join().expect("asking does not panic")
 }
 
 /// Deletes the lab's namespaces, and with them everything inside.

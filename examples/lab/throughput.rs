@@ -43,13 +43,11 @@ fn slowest(job: &Document, first: &[Count], last: &[Count]) -> Result<f64> {
     rates.reduce(f64::min).with_context(|| format!("{} has no last task", job.name))
 }
 
-/// Between two printed lines, by the moments at which they were printed. A counter that fell belongs to a
-/// container that was started in between: it counts from its start.
+/// Between two printed lines, by the moments at which they were printed.
 #[expect(clippy::cast_precision_loss, reason = "item counts of an experiment are small")]
 fn items_per_s(first: Count, last: Count) -> f64 {
     let seconds = last.at_s - first.at_s;
-    let items = last.items.checked_sub(first.items).unwrap_or(last.items);
-    if seconds <= 0.0 { 0.0 } else { items as f64 / seconds }
+    if seconds <= 0.0 { 0.0 } else { last.since(first) as f64 / seconds }
 }
 
 #[cfg(test)]

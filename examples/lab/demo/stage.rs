@@ -6,7 +6,7 @@ use crate::build::Build;
 use crate::ground::Ground;
 use crate::lab::Lab;
 use crate::leftovers::Snapshot;
-use crate::meter::{self, Meter};
+use crate::meter::Meter;
 use crate::registry_log;
 use crate::topology::DIAMOND;
 use anyhow::{Context, Result};
@@ -142,15 +142,6 @@ impl Stage {
         let nodes = lab.nodes();
         let mut purged = nodes.iter().filter(|node| self.agent_pid(&node.spec.name).is_err());
         purged.try_for_each(|node| lab.start_agent(node).map(drop))
-    }
-}
-
-impl meter::Snapshot {
-    /// Bytes of a flow on each link that it crossed, by (from, to).
-    pub(crate) fn links_of(&self, key: &FlowKey) -> Vec<((String, String), u64)> {
-        let wanted = (key.source, key.destination, key.protocol.number(), key.destination_port);
-        let mine = self.0.iter().filter(|(found, _)| found.flow == Some(wanted));
-        mine.map(|(found, bytes)| ((found.from.clone(), found.to.clone()), *bytes)).collect()
     }
 }
 

@@ -114,8 +114,8 @@ impl JobCopy {
             profile: record.profile.clone(),
             images: images.collect(),
             addresses: record.addresses.clone(),
-            // Why it is so is long, and explains itself anew when it changes.
-            plan: JobPlan { reasons: Vec::new(), ..plan.clone() },
+            // Reasons are long, and limits stand in the documents: those of other nodes need not change with them.
+            plan: JobPlan { reasons: Vec::new(), shares: BTreeMap::new(), ..plan.clone() },
             commit_number: record.commit_number,
         }
     }

@@ -5,10 +5,11 @@
 //! holds a document that is newer than the newest copy, and nothing of the job in it.
 
 use crate::copies::{CopyKeys, keepers};
-use crate::documents::Documents;
+use crate::documents::{Documents, programs};
 use crate::model::{JobRecord, Model, Phase, Topology};
 use edgeloom_common::desired::{DesiredState, Version};
 use edgeloom_common::ids::{JobName, NodeId, TaskName};
+use edgeloom_sched::plan::Share;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -141,18 +142,24 @@ fn stopped(documents: &Documents, record: &JobRecord, version: Version) -> bool 
     })
 }
 
-/// The job with all places where a container of it may be besides those of its plan.
+/// The job with what only documents tell: the limits of its containers, and where such may be besides the
+/// places of its plan.
 fn settled(mut record: JobRecord, documents: &Documents) -> JobRecord {
-    let placed = |task: &TaskName| record.plan.as_ref().and_then(|plan| plan.placement.get(task)).cloned();
-    let mut left = BTreeSet::new();
+    let Some(plan) = &mut record.plan else { return record };
+    let requests = programs(&record.job).into_iter().map(|(task, program)| {
+        (task, Share { cpu: program.resources.cpu, memory: program.resources.memory })
+    });
+    let requested: BTreeMap<TaskName, Share> = requests.collect();
     for (node, document) in documents {
         for spec in document.containers.iter().filter(|spec| spec.job == record.job.name) {
-            if placed(&spec.task).as_ref() != Some(node) {
-                left.insert((spec.task.clone(), node.clone()));
+            let given = Share { cpu: spec.cpu, memory: spec.memory };
+            if plan.placement.get(&spec.task) != Some(node) {
+                record.left.insert((spec.task.clone(), node.clone()));
+            } else if requested.get(&spec.task) != Some(&given) {
+                plan.shares.insert(spec.task.clone(), given);
             }
         }
     }
-    record.left = left;
     record
 }
 

@@ -226,6 +226,8 @@ fn power_cuts_in_the_middle_of_writing_the_store_change_nothing() {
     let mut old = None;
     let mut world = lived().restart_after(|path| old = Some(Files::of(&path.join("store"))));
     let old = old.unwrap();
+    world.connect();
+    world.settle();
     world.owner.submit(order("c")).unwrap();
     world.settle();
     let mut rng = Rng::with_seed(6);

@@ -49,6 +49,7 @@ fn document(image: ImageRef) -> DesiredState {
         memory: Bytes(32 << 20),
         address: CAMERA.parse().unwrap(),
         hosts: BTreeMap::from([("detect".to_owned(), DETECT.parse().unwrap())]),
+        secrets: BTreeMap::new(),
     };
     let images = vec![camera.image.clone()];
     DesiredState { images, containers: vec![camera], ..serde_json::from_str(DOCUMENT).unwrap() }

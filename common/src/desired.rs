@@ -3,7 +3,8 @@
 //! A document carries (cluster, epoch, generation). An agent refuses a foreign cluster and any
 //! (epoch, generation) below the one it holds; the same pair again is a repeat and harmless.
 
-use crate::ids::{ClusterId, FlowId, JobName, NodeId, TaskName};
+use crate::ids::{ClusterId, FlowId, JobName, NodeId, SecretName, TaskName};
+use crate::registry::RegistryHost;
 use crate::units::{BitRate, Bytes, MilliCores};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -53,6 +54,10 @@ pub struct DesiredState {
     /// Images whose layers a neighbour may have from this node, by the digests of their manifests.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub layer_grants: BTreeMap<NodeId, Vec<String>>,
+    /// Registries of `images` that want a login, with the revision of it; the login itself travels beside the
+    /// document, in [`Delivery`](crate::confidential::Delivery).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub logins: BTreeMap<RegistryHost, u64>,
 }
 
 impl DesiredState {
@@ -75,6 +80,7 @@ impl DesiredState {
             neighbours: BTreeMap::new(),
             copies: BTreeMap::new(),
             layer_grants: BTreeMap::new(),
+            logins: BTreeMap::new(),
         }
     }
 
@@ -116,8 +122,8 @@ pub struct ImageRef {
 pub struct ContainerSpec {
     pub job: JobName,
     pub task: TaskName,
-    /// Hash of everything but the limits: a running container with the same hash is kept, and its limits
-    /// are changed in place.
+    /// Hash of everything but the limits and the revisions of secrets: a running container with the same hash
+    /// is kept, and its limits are changed in place.
     pub spec_hash: String,
     pub image: ImageRef,
     /// Empty: what the image says.
@@ -133,6 +139,10 @@ pub struct ContainerSpec {
     /// Names for /etc/hosts.
     #[serde(default)]
     pub hosts: BTreeMap<String, Ipv4Addr>,
+    /// Secrets that it finds as files, each with the revision of its value; the values travel beside the document,
+    /// in [`Delivery`](crate::confidential::Delivery).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub secrets: BTreeMap<SecretName, u64>,
 }
 
 /// What identifies a flow's packets: the source port is ephemeral and no part of it.

@@ -108,6 +108,11 @@ name_type! {
     ClusterId
 }
 
+name_type! {
+    /// A secret that tasks are given as a file of this name.
+    SecretName
+}
+
 impl TaskName {
     /// The reserved name of a job's source, as flows and reports call it.
     pub const SOURCE: &'static str = "source";

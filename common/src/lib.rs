@@ -4,12 +4,14 @@
 //! Nothing here does I/O or knows a runtime. Wire types tolerate unknown fields, so that a newer
 //! peer may say more; documents written by people refuse them.
 
+pub mod confidential;
 pub mod desired;
 pub mod doctor;
 pub mod ids;
 pub mod job;
 pub mod join;
 pub mod measure;
+pub mod registry;
 pub mod report;
 pub mod secret;
 pub mod token;

@@ -4,6 +4,7 @@
 //! A run computes a stated number of items and ends by itself. What is kept is by item, so runs of
 //! different lengths compare. Answers travel as JSON in the text of replies, one a reply.
 
+use crate::confidential::Login;
 use crate::desired::ImageRef;
 use crate::ids::{NodeId, TaskName};
 use crate::units::{Bytes, MilliCores};
@@ -35,6 +36,9 @@ pub struct MeasureCommand {
     pub items: u32,
     /// From its start; a run that is not over by then is killed.
     pub timeout_s: u32,
+    /// Who we are at the image's registry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub login: Option<Login>,
     /// True: end an earlier request of this id.
     #[serde(default)]
     pub cancel: bool,

@@ -4,6 +4,7 @@
 //!
 //! 0.0 is what was said before nodes joined by tokens.
 
+use edgeloom_common::confidential::{Delivery, Enclosed};
 use edgeloom_common::desired::DesiredState;
 use edgeloom_common::join::{IdentityAnswer, JoinRequest, RenewRequest, RenewalView};
 use edgeloom_common::measure::{MeasureCommand, MeasureReply};
@@ -19,16 +20,34 @@ use std::path::{Path, PathBuf};
 const NOW: &str = "0.1";
 
 /// Objects whose keys are data.
-const MAPS: [&str; 6] = ["environment", "hosts", "labels", "stop_after_s", "neighbours", "layer_grants"];
+const MAPS: [&str; 9] = [
+    "environment",
+    "hosts",
+    "labels",
+    "stop_after_s",
+    "neighbours",
+    "copies",
+    "layer_grants",
+    "secrets",
+    "logins",
+];
 
 /// Reads a message as the one who receives it does, and writes what was understood.
 fn understood<T: DeserializeOwned + Serialize>(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::to_value(serde_json::from_str::<T>(text)?)
 }
 
+/// A document with the values beside it, each read by itself.
+fn delivered(text: &str) -> Result<Value, serde_json::Error> {
+    let document: DesiredState = serde_json::from_str(text)?;
+    let Enclosed { confidential } = serde_json::from_str(text)?;
+    serde_json::to_value(Delivery { document: &document, confidential: &confidential })
+}
+
 fn reader(message: &str) -> fn(&str) -> Result<Value, serde_json::Error> {
     match message {
         "desired" => understood::<DesiredState>,
+        "delivery" => delivered,
         "status" => understood::<Status>,
         "report" => understood::<Report>,
         "inventory" => understood::<Inventory>,
@@ -36,7 +55,7 @@ fn reader(message: &str) -> fn(&str) -> Result<Value, serde_json::Error> {
         "observed" => understood::<Observed>,
         "logs" => understood::<LogsCommand>,
         "reply" => understood::<Reply>,
-        "measure" => understood::<MeasureCommand>,
+        "measure" | "measure-private" => understood::<MeasureCommand>,
         "measured" | "measure-failed" => understood::<MeasureReply>,
         "join" => understood::<JoinRequest>,
         "renew" => understood::<RenewRequest>,

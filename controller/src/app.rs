@@ -117,6 +117,7 @@ fn settings(config: &Config, identity: &Identity) -> edgeloom_cluster::Settings 
         pool: config.pool.clone(),
         insecure_registries: config.insecure_registries.clone(),
         copy_keys: CopyKeys::new(&identity.derived_keys(b"copies of jobs")),
+        secrets_key: config.secrets_key.clone(),
     }
 }
 

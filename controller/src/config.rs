@@ -22,6 +22,8 @@ pub struct Config {
     pub pool: Pool,
     /// Registries that speak plain HTTP, as `host:port`.
     pub insecure_registries: Vec<String>,
+    /// The file of the key that seals secrets and logins; below the state directory unless it is named.
+    pub secrets_key: PathBuf,
 }
 
 /// Where the HTTP API listens, and whom it serves.
@@ -94,6 +96,7 @@ impl Config {
         let mut root = Section::root(text.parse()?);
         let cluster = root.parsed::<ClusterId>("cluster", "a name such as \"home\"");
         let state_dir = root.path("state_dir");
+        let secrets_key = if root.has_any(&["secrets_key"]) { root.path("secrets_key") } else { None };
         let profile = root.text_or("profile", "edgeloom");
         let mut http = root.section("http");
         let mut mqtt = root.section("mqtt");
@@ -124,7 +127,8 @@ impl Config {
             {
                 let http = Http { listen: http_listen, security, names };
                 let mqtt = Mqtt { listen, files };
-                Ok(Self { cluster, state_dir, profile, http, mqtt, pool, insecure_registries })
+                let secrets_key = secrets_key.unwrap_or_else(|| state_dir.join("secrets.key"));
+                Ok(Self { cluster, state_dir, profile, http, mqtt, pool, insecure_registries, secrets_key })
             }
             _ => Err(ConfigError::Invalid(problems)),
         }

@@ -2,11 +2,11 @@
 //! of a controller that does not run.
 //!
 //! Exit codes: 0 asked to stop, 1 failed, 64 (`EX_USAGE` of sysexits) the configuration is refused, 65
-//! (`EX_DATAERR`) acknowledged changes are lost and the operator has to say how to go on.
+//! (`EX_DATAERR`) acknowledged changes are lost, or secrets do not open, and the operator has to say how to go on.
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
-use edgeloom_cluster::{Existing, Extent, StartError};
+use edgeloom_cluster::{Existing, Extent, StartError, Unusable};
 use edgeloom_controller::app::{self, AppError};
 use edgeloom_controller::config::Config;
 use edgeloom_controller::upkeep::{self, Content};
@@ -58,6 +58,9 @@ enum Command {
         /// Also where nothing is lost here: what nodes run that this state knows nothing of comes back.
         #[arg(long, conflicts_with_all = ["dry_run", "overrule"])]
         regain: bool,
+        /// Only this: forget secrets and logins, because their key file is lost.
+        #[arg(long, conflicts_with_all = ["dry_run", "overrule", "regain"])]
+        forget_secrets: bool,
     },
     /// Write the state as one document; the controller may run.
     Export {
@@ -110,8 +113,14 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error:#}");
-            let lost = matches!(error.downcast_ref(), Some(AppError::Cluster(StartError::Lost(_))));
-            if lost { ExitCode::from(EXIT_DATA) } else { ExitCode::FAILURE }
+            let data = matches!(
+                error.downcast_ref(),
+                Some(AppError::Cluster(
+                    StartError::Lost(_)
+                        | StartError::Secrets(Unusable::Wrong { .. } | Unusable::Damaged { .. })
+                ))
+            );
+            if data { ExitCode::from(EXIT_DATA) } else { ExitCode::FAILURE }
         }
     }
 }
@@ -120,6 +129,11 @@ fn carry_out(command: &Command, config: Config) -> anyhow::Result<()> {
     match command {
         Command::Run { config: path } => return run(config, path),
         Command::Init { .. } => init(&config)?,
+        Command::Repair { forget_secrets: true, .. } => {
+            let count = upkeep::forget_secrets(&config)?;
+            let told = "secret(s) and login(s) are forgotten; give them again once the controller runs";
+            writeln!(std::io::stdout(), "{count} {told}").context("cannot print")?;
+        }
         Command::Repair { dry_run, overrule, regain, .. } => {
             let extent = match (dry_run, overrule, regain) {
                 (true, ..) => Extent::Look,

@@ -66,6 +66,14 @@ impl std::fmt::Display for Imported {
     }
 }
 
+/// Goes on without secrets and logins, whose key is lost; how many there were.
+///
+/// # Errors
+/// When the state does not open.
+pub fn forget_secrets(config: &Config) -> Result<usize, UpkeepError> {
+    Ok(edgeloom_cluster::forget_secrets(&config.state_dir)?)
+}
+
 /// Writes the state to a file, for its owner alone, or to standard output for `-`.
 ///
 /// # Errors

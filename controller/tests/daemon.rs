@@ -1,14 +1,17 @@
 //! The two programs as they are installed: the daemon by its configuration file, the command line
 //! against its API.
 
+#[path = "daemon/secrets.rs"]
+mod secrets;
+
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rumqttc::{Client, Connection, Event, MqttOptions, Packet, QoS, TlsConfiguration, Transport};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
-use std::sync::Arc;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
 const DAEMON: &str = env!("CARGO_BIN_EXE_edgeloom-controller");
@@ -41,14 +44,14 @@ impl Authority {
     }
 }
 
-fn write_config(folder: &Path) -> std::path::PathBuf {
+fn write_config(folder: &Path, more: &str) -> std::path::PathBuf {
     let path = |name: &str| folder.join(name).display().to_string();
     let (state, ca, certificate, key) =
         (path("state"), path("ca.pem"), path("controller.pem"), path("controller.key"));
     let text = format!(
         "cluster = \"test\"\nstate_dir = {state:?}\n[http]\nlisten = \"127.0.0.1:0\"\ninsecure = true\n\
          [mqtt]\nlisten = \"127.0.0.1:0\"\nca = {ca:?}\ncertificate = {certificate:?}\nkey = {key:?}\n\
-         [pool]\nnetwork = \"10.77.0.0/16\"\n"
+         [pool]\nnetwork = \"10.77.0.0/16\"\n{more}"
     );
     let file = folder.join("controller.toml");
     std::fs::write(&file, text).unwrap();
@@ -60,22 +63,25 @@ struct Daemon {
     server: String,
     mqtt: SocketAddr,
     authority: Authority,
-    // Open for as long as the daemon writes into it.
-    _log: BufReader<ChildStderr>,
+    log: Arc<Mutex<String>>,
     folder: TempDir,
 }
 
 impl Daemon {
-    /// Starts one on free ports; its log says which.
     fn start() -> Self {
+        Self::configured("", "info")
+    }
+
+    /// Starts one on free ports with more lines of configuration; its log says which.
+    fn configured(more: &str, level: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let authority = Authority::new();
         authority.write(folder.path());
-        let config = write_config(folder.path());
+        let config = write_config(folder.path(), more);
         let mut child = Command::new(DAEMON)
             .args(["run", "--config"])
             .arg(config)
-            .env_remove("EDGELOOM_LOG")
+            .env("EDGELOOM_LOG", level)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -89,7 +95,14 @@ impl Daemon {
                 break (format!("http://{http}"), mqtt.parse().unwrap());
             }
         };
-        Self { child, server, mqtt, authority, _log: log, folder }
+        let text = Arc::new(Mutex::new(String::new()));
+        let written = Arc::clone(&text);
+        std::thread::spawn(move || {
+            for line in log.lines().map_while(Result::ok) {
+                written.lock().unwrap().push_str(&line);
+            }
+        });
+        Self { child, server, mqtt, authority, log: text, folder }
     }
 
     /// A client as the agent of `node` is.

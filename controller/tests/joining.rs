@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 const DAEMON: &str = env!("CARGO_BIN_EXE_edgeloom-controller");
 const COMMAND_LINE: &str = env!("CARGO_BIN_EXE_edgeloom");
@@ -230,7 +230,9 @@ impl Machine {
             let (_up, up) = mpsc::channel(1);
             let (down, mut heard) = mpsc::channel(8);
             let listening = async { while heard.recv().await.is_some() {} };
-            let _ = tokio::join!(edgeloom_agent::session::run(settings, up, down), listening);
+            let (_, unchanging) = watch::channel(0);
+            let session = edgeloom_agent::session::run(settings, up, down, unchanging);
+            let _ = tokio::join!(session, listening);
         })
     }
 }

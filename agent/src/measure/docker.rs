@@ -27,6 +27,7 @@ fn command(image: &ImageRef, code: &str) -> MeasureCommand {
         memory: Bytes(64 << 20),
         items: ITEMS,
         timeout_s: 60,
+        login: None,
         cancel: false,
     }
 }

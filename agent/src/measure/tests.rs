@@ -17,6 +17,7 @@ fn command(items: u32) -> MeasureCommand {
         memory: Bytes(64 << 20),
         items,
         timeout_s: 60,
+        login: None,
         cancel: false,
     }
 }

@@ -164,6 +164,7 @@ fn document(image: ImageRef) -> DesiredState {
         memory: Bytes(32 << 20),
         address: "10.77.0.10".parse().unwrap(),
         hosts: BTreeMap::new(),
+        secrets: BTreeMap::new(),
     }];
     document
 }

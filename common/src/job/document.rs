@@ -25,8 +25,18 @@ pub const TASKS_MAX: usize = 1000;
 const CONSTRAINTS_MAX: usize = 32;
 const ROOT_FIELDS: &[&str] =
     &["kind", "name", "profile", "source", "resources", "tasks", "disconnect", "sla"];
-const TASK_FIELDS: &[&str] =
-    &["image", "command", "environment", "resources", "work", "inputs", "outputs", "constraints", "measure"];
+const TASK_FIELDS: &[&str] = &[
+    "image",
+    "command",
+    "environment",
+    "resources",
+    "secrets",
+    "work",
+    "inputs",
+    "outputs",
+    "constraints",
+    "measure",
+];
 
 pub(super) const NAME_REMEDY: &str = "write a name such as `detect-2`";
 const BYTES_REMEDY: &str = "write bytes with a unit, for instance `120KB`";

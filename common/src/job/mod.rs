@@ -16,7 +16,7 @@ mod source;
 mod tests;
 mod total;
 mod tree;
-mod words;
+pub(crate) mod words;
 
 pub use disconnect::{Disconnect, LOST_AFTER_S, Reconcile};
 pub use document::{TASKS_MAX, line_of, parse};
@@ -25,13 +25,16 @@ pub use program::{CPU_DEFAULT, MEMORY_DEFAULT};
 pub use sla::{REPUTATION_LABEL, Service, Sla, reputation};
 pub use tree::DOCUMENT_MAX_BYTES;
 
-use crate::ids::{JobName, NodeId, TaskName};
+use crate::ids::{JobName, NodeId, SecretName, TaskName};
 use crate::units::{Bytes, MilliCores, Work};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The port on which every task listens; each task has an address of its own, so one port serves all.
 pub const TASK_PORT: u16 = 7000;
+
+/// Where a container finds its secrets, as with Compose and Swarm.
+pub const SECRETS_FOLDER: &str = "/run/secrets";
 
 /// An accepted job: names are unique, edges join known tasks, the graph has no cycle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -74,6 +77,9 @@ pub struct Program {
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
     pub resources: Resources,
+    /// Each is a file of this name below [`SECRETS_FOLDER`].
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub secrets: BTreeSet<SecretName>,
 }
 
 /// One vertex of the job's graph.

@@ -1,15 +1,16 @@
-//! What runs in a container: image, command, environment and resources, of tasks and sources alike.
+//! What runs in a container: image, command, environment, resources and secrets, of tasks and sources alike.
 
 use super::fields::{self, Fields};
 use super::problems::{Place, Problems, excerpt};
 use super::tree::{Node, Value};
 use super::words::ImageName;
 use super::{Program, Resources};
+use crate::ids::SecretName;
 use crate::units::{Bytes, MilliCores};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The fields that only a container has.
-pub(super) const PROGRAM_FIELDS: &[&str] = &["image", "command", "environment", "resources"];
+pub(super) const PROGRAM_FIELDS: &[&str] = &["image", "command", "environment", "resources", "secrets"];
 
 /// What a task gets that asks for nothing: a tenth of a core.
 pub const CPU_DEFAULT: MilliCores = MilliCores(100);
@@ -26,6 +27,7 @@ const MEMORY_MIN: Bytes = Bytes(6 << 20);
 const COMMAND_MAX: usize = 256;
 const ENVIRONMENT_MAX: usize = 256;
 const VARIABLE_MAX_BYTES: usize = 128;
+const SECRETS_MAX: usize = 32;
 /// Names with this prefix are how a task learns its neighbours.
 const RESERVED_PREFIX: &str = "EDGELOOM_";
 
@@ -47,7 +49,16 @@ pub(super) fn program(fields: &Fields<'_>, problems: &mut Problems) -> Option<Pr
     let resources = fields
         .optional("resources")
         .map_or(Some(default_resources()), |(node, place)| resources(node, &place, problems));
-    Some(Program { image: image?.0, command: command?, environment: environment?, resources: resources? })
+    let secrets = fields
+        .optional("secrets")
+        .map_or(Some(BTreeSet::new()), |(node, place)| secrets(node, &place, problems));
+    Some(Program {
+        image: image?.0,
+        command: command?,
+        environment: environment?,
+        resources: resources?,
+        secrets: secrets?,
+    })
 }
 
 /// The arguments of a list.
@@ -100,6 +111,23 @@ fn variable_name(key: &str, place: &Place, problems: &mut Problems) -> bool {
         return false;
     }
     true
+}
+
+/// Compose's short form: the names alone.
+fn secrets(node: &Node, place: &Place, problems: &mut Problems) -> Option<BTreeSet<SecretName>> {
+    let remedy = "write names of secrets, for instance `secrets: [camera-password]`";
+    let mut read = BTreeSet::new();
+    for (node, place) in fields::list(node, place, SECRETS_MAX, problems)? {
+        if let Value::Map(_) = &node.value {
+            let problem = "Compose's long form of secrets is not supported by this version";
+            problems.add(&place, problem, remedy);
+        } else if let Some(name) = fields::parsed::<SecretName>(node, &place, remedy, problems)
+            && let Some(twice) = read.replace(name)
+        {
+            problems.add(&place, format!("secret {twice} is listed twice"), "remove one of them");
+        }
+    }
+    Some(read)
 }
 
 fn default_resources() -> Resources {

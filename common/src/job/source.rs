@@ -9,7 +9,7 @@ use super::words::PerSecond;
 use super::{Program, Source};
 
 const SOURCE_FIELDS: &[&str] =
-    &["node", "item", "rate", "from", "image", "command", "environment", "resources"];
+    &["node", "item", "rate", "from", "image", "command", "environment", "resources", "secrets"];
 
 /// Reads the `source` of a job.
 pub(super) fn source(node: &Node, place: &Place, problems: &mut Problems) -> Option<Source> {

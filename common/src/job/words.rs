@@ -101,7 +101,8 @@ impl FromStr for ImageName {
     }
 }
 
-fn is_host(host: &str) -> bool {
+/// `name[:port]`.
+pub(crate) fn is_host(host: &str) -> bool {
     let (name, port) = host.split_once(':').unwrap_or((host, "1"));
     let label = |label: &str| {
         !label.is_empty()

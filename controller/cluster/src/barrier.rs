@@ -70,8 +70,11 @@ impl Step<'_> {
         containers.extend(target.containers.iter().filter(starts).cloned());
         let mut stop_after_s = now.stop_after_s.clone();
         stop_after_s.extend(target.stop_after_s.clone());
+        let mut logins = now.logins.clone();
+        logins.extend(target.logins.clone());
         DesiredState {
             images,
+            logins,
             stop_after_s,
             containers: in_order_of(containers, target),
             flows: self.prepared_flows(node, &now, target),
@@ -126,6 +129,7 @@ impl Step<'_> {
             flows: switched.flows.iter().filter(|flow| stays(flow)).cloned().collect(),
             routes: switched.routes.iter().filter(|route| routed(route)).cloned().collect(),
             images: target.images.clone(),
+            logins: target.logins.clone(),
             stop_after_s: target.stop_after_s.clone(),
             ..switched
         }

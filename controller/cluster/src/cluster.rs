@@ -3,6 +3,8 @@
 //! The owner has a thread of its own, since it waits for the disk before it answers; commands reach it
 //! through a bounded queue. Registries are asked in the caller's task, so a slow one holds up nobody else.
 
+mod confidential;
+
 use crate::copies::CopyKeys;
 use crate::documents::programs;
 use crate::error::{ForgetError, StartError, StopError, SubmitError};
@@ -43,6 +45,8 @@ pub struct Settings {
     pub insecure_registries: Vec<String>,
     /// For the copies of jobs that nodes keep.
     pub copy_keys: CopyKeys,
+    /// The file of the key that seals secrets and logins; made at the first start.
+    pub secrets_key: PathBuf,
 }
 
 /// The owner went around: it is not stuck.
@@ -74,8 +78,9 @@ impl Cluster {
         })?;
         let registry = Arc::new(Registry::new(settings.insecure_registries)?);
         let state = State::open(&settings.state_dir)?;
+        let key = state.model.vault.key(&settings.secrets_key)?;
         let Settings { cluster, pool, copy_keys: keys, .. } = settings;
-        let ownership = Ownership { cluster, pool, profile, keys };
+        let ownership = Ownership { cluster, pool, profile, keys, key };
         let owner = Owner::new(ownership, state, Outbox::new(outgoing), now_ms());
         let (commands, received) = mpsc::channel(COMMAND_QUEUE);
         let (beat, beats) = watch::channel(Beat::default());
@@ -249,7 +254,8 @@ impl Cluster {
         let mut resolved: BTreeMap<String, Result<Image, RegistryError>> = BTreeMap::new();
         for (_, program) in programs(&job) {
             if !resolved.contains_key(&program.image) {
-                let image = self.registry.resolve(&program.image).await;
+                let login = self.login_for(&program.image).await;
+                let image = self.registry.resolve(&program.image, login.as_ref()).await;
                 // A registry that is away would make each further image wait for its time limit.
                 if let Err(error @ RegistryError::Unreachable { .. }) = image {
                     return Err(SubmitError::RegistryUnreachable(error));
@@ -279,7 +285,7 @@ fn images(
                     format!("tasks.{task}.image")
                 },
                 problem: error.to_string(),
-                remedy: "name an image that its registry has".to_owned(),
+                remedy: error.remedy(),
             }),
         }
     }

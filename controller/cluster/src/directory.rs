@@ -12,6 +12,7 @@ use crate::journal::{self, Found, Journal};
 use crate::model::{Event, Model};
 use crate::rebuild::{Rebuilt, rebuild};
 use crate::salvage::{Outcome, Salvage, salvage};
+use crate::state::State;
 use crate::store::Store;
 use edgeloom_disk::{Folder, Lock};
 use std::collections::BTreeSet;
@@ -87,6 +88,18 @@ pub(crate) fn check_owner(path: &Path) -> Result<(), StartError> {
 /// Seconds since 1970.
 pub(crate) fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// Goes on without secrets and logins, whose key is lost; how many there were.
+///
+/// # Errors
+/// When the state does not open or cannot be written.
+pub fn forget_secrets(path: &Path) -> Result<usize, StartError> {
+    check_owner(path)?;
+    let mut state = State::open(path)?;
+    let count = state.model.vault.count();
+    state.commit(Event::SecretsForgotten)?;
+    Ok(count)
 }
 
 /// How far a repair goes.

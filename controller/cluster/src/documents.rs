@@ -8,11 +8,13 @@ use crate::missing::sha256;
 use crate::model::{JobRecord, Model};
 use crate::pulls;
 use crate::topology::{DownLinks, alternates, next_hops, pair};
+use crate::vault::Vault;
 use edgeloom_common::desired::{
     ContainerSpec, DesiredState, FlowKey, FlowSpec, ImageRef, Pool, Protocol, TaskRoute,
 };
 use edgeloom_common::ids::{ClusterId, NodeId, TaskName};
 use edgeloom_common::job::{Program, TASK_PORT};
+use edgeloom_common::registry::RegistryHost;
 use edgeloom_common::units::{Bytes, MilliCores};
 use edgeloom_sched::plan::{FlowPlan, JobPlan, Share};
 use std::collections::BTreeMap;
@@ -42,7 +44,7 @@ pub(crate) fn documents(model: &Model, ground: &Ground<'_>) -> Documents {
         })
         .collect();
     for (record, plan) in model.committed() {
-        add_containers(&mut documents, record, plan);
+        add_containers(&mut documents, &model.vault, (record, plan));
         add_routes(&mut documents, model, ground, (record, plan));
         add_stops(&mut documents, record, plan);
         for flow in &plan.flows {
@@ -55,6 +57,7 @@ pub(crate) fn documents(model: &Model, ground: &Ground<'_>) -> Documents {
     for (node, document) in &mut documents {
         document.routes.sort();
         document.alternates.sort();
+        add_logins(document, &model.vault);
         if !document.routes.is_empty() || !document.flows.is_empty() {
             document.neighbours = neighbours(model, node);
         }
@@ -74,6 +77,17 @@ pub(crate) fn programs(job: &edgeloom_common::job::Job) -> Vec<(TaskName, &Progr
     let source = source.map(|program| (TaskName::source(), program));
     let tasks = job.tasks.iter().map(|(name, task)| (name.clone(), &task.program));
     source.into_iter().chain(tasks).collect()
+}
+
+/// The login of each registry that an image comes from.
+fn add_logins(document: &mut DesiredState, vault: &Vault) {
+    for image in &document.images {
+        if let Some(registry) = RegistryHost::of_image(&image.repository)
+            && let Some(revision) = vault.login_revision(&registry)
+        {
+            document.logins.insert(registry, revision);
+        }
+    }
 }
 
 /// Each image once, in the order of pulls.
@@ -104,7 +118,7 @@ fn add_grants(documents: &mut Documents, model: &Model) {
     }
 }
 
-fn add_containers(documents: &mut Documents, record: &JobRecord, plan: &JobPlan) {
+fn add_containers(documents: &mut Documents, vault: &Vault, (record, plan): (&JobRecord, &JobPlan)) {
     for (task, program) in programs(&record.job) {
         let place = plan.placement.get(&task).and_then(|node| documents.get_mut(node));
         let (Some(document), Some(image), Some(address)) =
@@ -124,6 +138,7 @@ fn add_containers(documents: &mut Documents, record: &JobRecord, plan: &JobPlan)
             memory: limits.memory,
             address: *address,
             hosts: hosts(record),
+            secrets: program.secrets.iter().map(|name| (name.clone(), vault.revision_of(name))).collect(),
         };
         container.spec_hash = spec_hash(&container);
         document.containers.push(container);
@@ -142,10 +157,11 @@ pub(crate) fn limits(record: &JobRecord, plan: &JobPlan, task: &TaskName) -> Opt
     programs.find(|(name, _)| name == task).map(|(_, program)| share(plan, task, program))
 }
 
-/// Hash of the specification without its hash and limits, which change while the container runs: struct
-/// fields come in their order, maps sorted.
+/// Hash of the specification without its hash, limits and revisions of secrets, which change while the container
+/// runs: struct fields come in their order, maps sorted.
 fn spec_hash(container: &ContainerSpec) -> String {
-    let unlimited = ContainerSpec { cpu: MilliCores(0), memory: Bytes(0), ..container.clone() };
+    let secrets = container.secrets.keys().map(|name| (name.clone(), 0)).collect();
+    let unlimited = ContainerSpec { cpu: MilliCores(0), memory: Bytes(0), secrets, ..container.clone() };
     sha256(&serde_json::to_vec(&unlimited).expect("a specification is plain data with text keys"))
 }
 

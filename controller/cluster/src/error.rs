@@ -3,7 +3,9 @@
 use crate::journal::{JournalError, Loss};
 use crate::registry::{ClientError, RegistryError};
 use crate::store::StoreError;
-use edgeloom_common::ids::{JobName, NodeId};
+use crate::vault::{NoRoom, Unusable};
+use edgeloom_common::ids::{JobName, NodeId, SecretName};
+use edgeloom_common::registry::RegistryHost;
 use edgeloom_common::view::ProblemItem;
 use edgeloom_disk::LockError;
 use std::path::PathBuf;
@@ -36,6 +38,8 @@ pub enum StartError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Client(#[from] ClientError),
+    #[error(transparent)]
+    Secrets(#[from] Unusable),
     /// The configured default profile does not exist.
     #[error("there is no profile {profile:?}; use one of: {known}")]
     Profile { profile: String, known: String },
@@ -55,6 +59,8 @@ pub enum SubmitError {
     SourceUnknown(NodeId),
     #[error("an image cannot be had")]
     ImageUnknown(Vec<ProblemItem>),
+    #[error("the job needs secrets that are not there")]
+    SecretUnknown(Vec<ProblemItem>),
     #[error("{0}")]
     RegistryUnreachable(RegistryError),
     #[error("the job fits nowhere")]
@@ -65,6 +71,34 @@ pub enum SubmitError {
     /// The state cannot be written, or the cluster has ended.
     #[error("the cluster's state cannot be changed; the controller's log says why")]
     Unavailable,
+}
+
+/// Why secrets and logins stay as they are.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SecretError {
+    #[error(
+        "there is a secret {0}; --replace gives it another value, which containers find when they are made anew"
+    )]
+    Exists(SecretName),
+    #[error("there is no secret {0}; `edgeloom secret list` lists those there are")]
+    Unknown(SecretName),
+    #[error("secret {name} is used by {}; stop that first", list(jobs))]
+    Used { name: SecretName, jobs: Vec<JobName> },
+    #[error("there is no login at {0}; `edgeloom registry list` lists those there are")]
+    NoLogin(RegistryHost),
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
+    /// What the registry says of a login that is not kept.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    /// The state cannot be written, or the cluster has ended.
+    #[error("the change cannot be kept; the controller's log says why")]
+    Unavailable,
+}
+
+fn list(jobs: &[JobName]) -> String {
+    let names: Vec<&str> = jobs.iter().map(JobName::as_str).collect();
+    format!("{} {}", if names.len() == 1 { "job" } else { "jobs" }, names.join(", "))
 }
 
 /// Why a node is not forgotten.

@@ -45,6 +45,7 @@ pub(crate) fn goal(model: &Model, nodes: &Nodes, ground: &Ground<'_>) -> Goal {
         let kept = std::mem::replace(&mut document.images, last[node].images.clone());
         let others = kept.into_iter().filter(|image| !last[node].images.contains(image));
         document.images.extend(others.collect::<Vec<_>>());
+        document.logins.extend(last[node].logins.clone());
     }
     let goal = Goal::toward(before, &model.published, &occupied);
     match goal.phase {

@@ -6,7 +6,7 @@
 //!
 //! Pure: `model record documents barrier booking topology missing pulls addresses strategy capacity throughput
 //! replan events moves holding lost rebuild salvage
-//! copies regain`. Acting: `journal store directory transfer outbox registry`.
+//! copies regain vault`. Acting: `journal store directory transfer outbox registry`.
 //! One owner holds it together.
 
 mod addresses;
@@ -46,12 +46,13 @@ mod tests;
 mod throughput;
 mod topology;
 mod transfer;
+mod vault;
 mod views;
 
 pub use cluster::{Beat, Cluster, Settings};
 pub use copies::CopyKeys;
-pub use directory::{Extent, repair};
-pub use error::{ForgetError, StartError, StopError, SubmitError};
+pub use directory::{Extent, forget_secrets, repair};
+pub use error::{ForgetError, SecretError, StartError, StopError, SubmitError};
 pub use journal::{JournalError, Loss};
 pub use nodes::NodeMessage;
 pub use outbox::Publish;
@@ -62,3 +63,4 @@ pub use registry::{ClientError, RegistryError};
 pub use salvage::Outcome;
 pub use store::StoreError;
 pub use transfer::{Existing, TransferError, authority, export, import};
+pub use vault::{NoRoom, Unusable};

@@ -8,8 +8,10 @@ use crate::missing::Layers;
 use crate::profiler::{Book, Kept};
 pub(crate) use crate::record::{JobRecord, Phase, Stray};
 use crate::regain::Regain;
+use crate::vault::{self, KeptLogin, Vault};
 use edgeloom_common::desired::{DesiredState, ImageRef, Version};
-use edgeloom_common::ids::{JobName, NodeId, TaskName};
+use edgeloom_common::ids::{JobName, NodeId, SecretName, TaskName};
+use edgeloom_common::registry::RegistryHost;
 use edgeloom_sched::plan::JobPlan;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +44,9 @@ pub(crate) struct Model {
     /// holds nothing newer than that.
     #[serde(default)]
     pub(crate) forgotten: BTreeMap<NodeId, Version>,
+    /// Secrets and logins, sealed.
+    #[serde(default, skip_serializing_if = "Vault::is_unused")]
+    pub(crate) vault: Vault,
 }
 
 /// No epoch that was ever given is above: a node that says so would leave no room for later ones.
@@ -148,6 +153,22 @@ pub(crate) enum Event {
     Profiled {
         kept: Box<Kept>,
     },
+    SecretKept {
+        name: SecretName,
+        kept: vault::Kept,
+    },
+    SecretRemoved {
+        name: SecretName,
+    },
+    LoginKept {
+        registry: RegistryHost,
+        login: KeptLogin,
+    },
+    LoginRemoved {
+        registry: RegistryHost,
+    },
+    /// Their key is lost.
+    SecretsForgotten,
 }
 
 impl Event {
@@ -267,6 +288,11 @@ impl Model {
                 self.topology.insert(node, neighbours);
             }
             Event::Profiled { kept } => self.profiles.keep(*kept),
+            Event::SecretKept { name, kept } => self.vault.keep_secret(name, kept),
+            Event::SecretRemoved { name } => self.vault.remove_secret(&name),
+            Event::LoginKept { registry, login } => self.vault.keep_login(registry, login),
+            Event::LoginRemoved { registry } => self.vault.remove_login(&registry),
+            Event::SecretsForgotten => self.vault.clear(),
         }
     }
 

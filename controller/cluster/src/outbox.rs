@@ -1,12 +1,15 @@
 //! Documents on their way to the nodes: sent when published, again on every connect and whenever a node
-//! shows an older version.
+//! shows an older version. The values of secrets and logins that a document names go with it; here they are
+//! opened, and nowhere before.
 //!
 //! The way out is a bounded queue; what does not fit stays marked and is tried again at the next turn.
 
-use crate::documents::Documents;
+use crate::model::Model;
+use edgeloom_common::confidential::Delivery;
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::report::DocumentCommand;
 use edgeloom_common::topics;
+use edgeloom_sealing::Key;
 use std::collections::BTreeSet;
 use tokio::sync::mpsc;
 
@@ -43,15 +46,17 @@ impl Outbox {
     }
 
     /// Sends as much as the queue takes, but for nodes whose document is held back.
-    pub(crate) fn flush(&mut self, published: &Documents, held_back: &BTreeSet<NodeId>) {
+    pub(crate) fn flush(&mut self, model: &Model, key: &Key, held_back: &BTreeSet<NodeId>) {
         let outgoing = &self.outgoing;
         self.unsent.retain(|node| {
             if held_back.contains(node) {
                 return true;
             }
-            let Some(document) = published.get(node) else { return false };
+            let Some(document) = model.published.get(node) else { return false };
             let Ok(permit) = outgoing.try_reserve() else { return true };
-            let payload = serde_json::to_vec(document).expect("a document is plain data with text keys");
+            let confidential = model.vault.confidential(key, document);
+            let delivery = Delivery { document, confidential: &confidential };
+            let payload = serde_json::to_vec(&delivery).expect("a document is plain data with text keys");
             permit.send(Publish { topic: topics::desired(node), payload, retain: true });
             false
         });

@@ -29,6 +29,8 @@ pub struct Outcome {
     unknown: BTreeSet<JobName>,
     /// Planned anew, because another job has an address of theirs.
     waiting: Vec<JobName>,
+    /// Secrets and logins, which need their key file.
+    sealed: usize,
     epoch: u64,
     /// What nodes hold beyond it comes back.
     from_nodes: bool,
@@ -42,6 +44,7 @@ impl Outcome {
             jobs: model.jobs.keys().cloned().collect(),
             unknown: BTreeSet::new(),
             waiting: Vec::new(),
+            sealed: model.vault.count(),
             epoch: model.epoch,
             from_nodes: false,
         }
@@ -77,7 +80,9 @@ pub(crate) fn salvage(
     let waiting = part_addresses(&mut model);
     model.begin_regain(gone);
     let jobs = model.jobs.keys().cloned().collect();
-    let outcome = Outcome { lost: Some(loss), jobs, unknown, waiting, epoch: model.epoch, from_nodes: true };
+    let sealed = model.vault.count();
+    let outcome =
+        Outcome { lost: Some(loss), jobs, unknown, waiting, sealed, epoch: model.epoch, from_nodes: true };
     Ok(Salvage { model, outcome })
 }
 
@@ -143,6 +148,10 @@ impl fmt::Display for Outcome {
         }
         if self.from_nodes {
             f.write_str("\nnodes are asked what they hold beyond this when the controller starts; jobs that they run come back")?;
+        }
+        if self.sealed > 0 {
+            let file = "the key file of the controller that kept them (secrets.key)";
+            write!(f, "\nsecrets and logins: {}; they open with {file} alone", self.sealed)?;
         }
         write!(f, "\nepoch {}", self.epoch)
     }

@@ -52,7 +52,7 @@ pub enum TransferError {
     Occupied(PathBuf),
 }
 
-/// What an import does with a state that is there.
+/// What is done with something of the same name, or in the same place, that is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
     Refuse,

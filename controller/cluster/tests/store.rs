@@ -31,6 +31,7 @@ async fn a_store_that_cannot_be_written_stops_neither_work_nor_end() {
         pool: Pool { network: [10, 77, 0, 0].into(), prefix_len: 16, gateway: [10, 77, 0, 1].into() },
         insecure_registries: Vec::new(),
         copy_keys: CopyKeys::new(&[]),
+        secrets_key: state.path().join("secrets.key"),
     };
     let (outgoing, mut published) = mpsc::channel(64);
     let cluster = Cluster::start(settings, outgoing).unwrap();

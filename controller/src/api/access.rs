@@ -21,7 +21,7 @@ const DEPLOY: Need = Need::Token(Scope::Deploy);
 const ADMIN: Need = Need::Token(Scope::Admin);
 
 /// A path that is not here takes an administrator.
-const ACCESS: [(&str, &str, Need); 22] = [
+const ACCESS: [(&str, &str, Need); 28] = [
     ("GET", "/v1/jobs", READ),
     ("POST", "/v1/jobs", DEPLOY),
     ("GET", "/v1/jobs/{name}", READ),
@@ -35,6 +35,14 @@ const ACCESS: [(&str, &str, Need); 22] = [
     ("GET", "/v1/doctor", READ),
     ("DELETE", "/v1/nodes/{name}", ADMIN),
     ("DELETE", "/v1/nodes/{name}/certificate", ADMIN),
+    ("GET", "/v1/secrets", READ),
+    // Whoever may run a job reads every secret in it.
+    ("PUT", "/v1/secrets/{name}", DEPLOY),
+    ("DELETE", "/v1/secrets/{name}", DEPLOY),
+    ("GET", "/v1/registries", READ),
+    // A login decides what all jobs of that registry run.
+    ("PUT", "/v1/registries/{host}", ADMIN),
+    ("DELETE", "/v1/registries/{host}", ADMIN),
     ("GET", "/v1/tokens", ADMIN),
     ("POST", "/v1/tokens", ADMIN),
     ("DELETE", "/v1/tokens/{id}", ADMIN),
@@ -91,7 +99,7 @@ mod tests {
         assert_eq!(need("GET", Some("/v1/jobs")), READ);
         assert_eq!(need("HEAD", Some("/v1/jobs")), READ);
         assert_eq!(need("PUT", Some("/v1/jobs")), ADMIN);
-        assert_eq!(need("GET", Some("/v1/secrets")), ADMIN);
+        assert_eq!(need("GET", Some("/v1/secrets/{name}")), ADMIN);
         assert_eq!(need("GET", None), READ);
         assert!(Scope::Read < Scope::Deploy && Scope::Deploy < Scope::Admin);
     }

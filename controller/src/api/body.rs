@@ -17,11 +17,15 @@ const DISCARD_MAX: usize = 64 * 1024 * 1024;
 /// The longest a client may take to send its document.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The whole body, of at most `limit` bytes.
+pub(super) async fn bytes(body: Body, limit: usize) -> Result<Vec<u8>, ApiError> {
+    let late = |_| ApiError::BodyTimeout { seconds: BODY_TIMEOUT.as_secs() };
+    timeout(BODY_TIMEOUT, read(body, limit)).await.map_err(late)?
+}
+
 /// The whole body as text, or the reason against it.
 pub(super) async fn text(body: Body) -> Result<Vec<u8>, ApiError> {
-    let bytes = timeout(BODY_TIMEOUT, read(body))
-        .await
-        .map_err(|_| ApiError::BodyTimeout { seconds: BODY_TIMEOUT.as_secs() })??;
+    let bytes = bytes(body, BODY_MAX).await?;
     if let Err(error) = std::str::from_utf8(&bytes) {
         return Err(ApiError::BodyNotText { position: error.valid_up_to() });
     }
@@ -42,14 +46,14 @@ pub(super) async fn json<T: DeserializeOwned>(body: Body) -> Result<T, ApiError>
     })
 }
 
-async fn read(mut body: Body) -> Result<Vec<u8>, ApiError> {
+async fn read(mut body: Body, limit: usize) -> Result<Vec<u8>, ApiError> {
     let mut bytes = Vec::new();
     let mut total = 0_usize;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| ApiError::BodyUnreadable { reason: error.to_string() })?;
         let Ok(part) = frame.into_data() else { continue };
         total = total.saturating_add(part.len());
-        if total <= BODY_MAX {
+        if total <= limit {
             bytes.extend_from_slice(&part);
         } else {
             bytes = Vec::new();
@@ -58,5 +62,5 @@ async fn read(mut body: Body) -> Result<Vec<u8>, ApiError> {
             break;
         }
     }
-    if total > BODY_MAX { Err(ApiError::BodyTooLarge { limit: BODY_MAX }) } else { Ok(bytes) }
+    if total > limit { Err(ApiError::BodyTooLarge { limit }) } else { Ok(bytes) }
 }

@@ -5,7 +5,8 @@ use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, Response, StatusCode};
 use axum::response::IntoResponse;
-use edgeloom_cluster::{ForgetError, StopError, SubmitError};
+use edgeloom_cluster::{ForgetError, RegistryError, SecretError, StopError, SubmitError};
+use edgeloom_common::confidential::{LOGIN_TEXT_MAX, ValueError};
 use edgeloom_common::job::line_of;
 use edgeloom_common::join::Scope;
 use edgeloom_common::view::{Problem, ProblemItem};
@@ -66,6 +67,16 @@ pub(super) enum ApiError {
     UnknownToken { id: String },
     #[error("there is no node {name:?}")]
     UnknownNode { name: String },
+    #[error(transparent)]
+    Value(#[from] ValueError),
+    /// Which of them is not said.
+    #[error(
+        "user name and password have 1 to {LOGIN_TEXT_MAX} bytes without control characters, the name no colon either"
+    )]
+    LoginText,
+    /// Not `Unavailable`, which is [`NotReady`](Self::NotReady).
+    #[error("{0}")]
+    Secret(SecretError),
     #[error(transparent)]
     Issue(#[from] IssueError),
     #[error("{0}; {remedy}", remedy = join_remedy(.0))]
@@ -142,6 +153,12 @@ impl ApiError {
             Self::UnknownNode { .. } | Self::NoSuchNode(NoSuchNode::Unknown { .. }) => {
                 (StatusCode::NOT_FOUND, "node.unknown", "No such node")
             }
+            Self::Value(ValueError::TooLong) => {
+                (StatusCode::PAYLOAD_TOO_LARGE, "body.too-large", "Document too large")
+            }
+            Self::Value(_) => (StatusCode::UNPROCESSABLE_ENTITY, "secret.invalid", "Secret refused"),
+            Self::LoginText => (StatusCode::UNPROCESSABLE_ENTITY, "login.invalid", "Login refused"),
+            Self::Secret(error) => secret_class(error),
             Self::Issue(IssueError::Disk(_))
             | Self::NoSuchToken(NoSuchToken::Disk(_))
             | Self::NoSuchNode(NoSuchNode::Disk(_)) => NOT_SAVED,
@@ -227,6 +244,21 @@ fn renew_class(error: &RenewError) -> (StatusCode, &'static str, &'static str) {
     (status, code, "Not renewed")
 }
 
+fn secret_class(error: &SecretError) -> (StatusCode, &'static str, &'static str) {
+    match error {
+        SecretError::Exists(_) => (StatusCode::CONFLICT, "secret.exists", "Secret exists"),
+        SecretError::Unknown(_) => (StatusCode::NOT_FOUND, "secret.unknown", "No such secret"),
+        SecretError::Used { .. } => (StatusCode::CONFLICT, "secret.used", "Secret is used"),
+        SecretError::NoLogin(_) => (StatusCode::NOT_FOUND, "login.unknown", "No such login"),
+        SecretError::NoRoom(_) => (StatusCode::INSUFFICIENT_STORAGE, "secret.no-room", "No room"),
+        SecretError::Registry(RegistryError::Unreachable { .. }) => {
+            (StatusCode::SERVICE_UNAVAILABLE, "registry.unreachable", "Registry not reachable")
+        }
+        SecretError::Registry(_) => (StatusCode::UNPROCESSABLE_ENTITY, "login.refused", "Login refused"),
+        SecretError::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "controller.not-ready", "Not ready"),
+    }
+}
+
 fn submit_class(error: &SubmitError) -> (StatusCode, &'static str, &'static str) {
     match error {
         SubmitError::Exists(_) => (StatusCode::CONFLICT, "job.exists", "Job exists"),
@@ -235,6 +267,9 @@ fn submit_class(error: &SubmitError) -> (StatusCode, &'static str, &'static str)
         }
         SubmitError::ImageUnknown(_) => {
             (StatusCode::UNPROCESSABLE_ENTITY, "image.unknown", "Image not found")
+        }
+        SubmitError::SecretUnknown(_) => {
+            (StatusCode::UNPROCESSABLE_ENTITY, "secret.unknown", "Secret not found")
         }
         SubmitError::Unplaceable(_) => {
             (StatusCode::UNPROCESSABLE_ENTITY, "job.unplaceable", "Job fits nowhere")
@@ -249,7 +284,9 @@ fn submit_class(error: &SubmitError) -> (StatusCode, &'static str, &'static str)
 
 fn submit_problems(error: SubmitError) -> Vec<ProblemItem> {
     match error {
-        SubmitError::Unplaceable(problems) | SubmitError::ImageUnknown(problems) => problems,
+        SubmitError::Unplaceable(problems)
+        | SubmitError::ImageUnknown(problems)
+        | SubmitError::SecretUnknown(problems) => problems,
         SubmitError::ProfileUnknown { profile, known } => vec![ProblemItem {
             line: 0,
             field: "profile".to_owned(),

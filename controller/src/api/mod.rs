@@ -15,14 +15,16 @@ mod jobs;
 mod logs;
 mod measure;
 mod nodes;
+mod registries;
 mod request;
+mod secrets;
 pub mod serve;
 #[cfg(test)]
 mod tests;
 mod tokens;
 
 use crate::logs::Logs;
-use axum::routing::{delete, get, post};
+use axum::routing::{delete, get, post, put};
 use axum::{Router, middleware};
 use edgeloom_cluster::Cluster;
 use edgeloom_identity::Identity;
@@ -69,6 +71,10 @@ pub fn router(api: Api) -> Router {
         .route("/v1/events", get(events::list))
         .route("/v1/nodes/{name}", delete(nodes::forget))
         .route("/v1/nodes/{name}/certificate", delete(identity::revoke))
+        .route("/v1/secrets", get(secrets::list))
+        .route("/v1/secrets/{name}", put(secrets::keep).delete(secrets::remove))
+        .route("/v1/registries", get(registries::list))
+        .route("/v1/registries/{host}", put(registries::log_in).delete(registries::log_out))
         .route("/v1/tokens", get(tokens::list).post(tokens::create))
         .route("/v1/tokens/{id}", delete(tokens::revoke))
         .route("/v1/join", post(identity::join))

@@ -3,6 +3,7 @@
 mod identity;
 mod jobs;
 mod measure;
+mod secrets;
 
 use super::{Api, Guard, Joining, router, serve};
 use crate::logs::Logs;
@@ -66,6 +67,7 @@ fn with_registries(insecure_registries: Vec<String>) -> Fixture {
         pool: Pool { network: [10, 77, 0, 0].into(), prefix_len: 16, gateway: [10, 77, 0, 1].into() },
         insecure_registries,
         copy_keys: CopyKeys::new(&[]),
+        secrets_key: state.path().join("secrets.key"),
     };
     let (publish, published) = mpsc::channel(64);
     let cluster = Cluster::start(settings, publish.clone()).unwrap();

@@ -61,12 +61,13 @@ pub(crate) struct Settings {
 
 /// Runs the experiment; true if every check holds.
 pub(crate) fn run(settings: &Settings) -> Result<bool> {
+    let results = settings.experiment.results()?;
     let ground = Ground::lay(DIAMOND, &settings.experiment.build())?;
     let mut report = Report { seed: settings.seed.unwrap_or_else(|| fastrand::u64(..)), ..Report::default() };
     let timeline = Timeline::begin();
     let played = play(&ground, settings, &timeline, &mut report);
     report.settle(settings.kills.into());
-    let ok = conclude(&mut report, played, settings.experiment.json.as_deref())?;
+    let ok = conclude(&mut report, played, &results)?;
     if let Some(path) = &settings.timeline {
         std::fs::write(path, timeline.whole().join("\n"))?;
     }

@@ -28,6 +28,7 @@ pub fn spec(task: &str, hash: &str) -> ContainerSpec {
         memory: Bytes(16 << 20),
         address: Ipv4Addr::new(10, 77, 1, last),
         hosts: BTreeMap::new(),
+        secrets: BTreeMap::new(),
     }
 }
 

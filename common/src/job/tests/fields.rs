@@ -1,6 +1,7 @@
 //! Fields one by one: unknown, doubled, empty, or of no sense.
 
 use super::{GOOD, accepted, task, wants, with_task_lines};
+use crate::ids::SecretName;
 use crate::job::Measure;
 
 #[test]
@@ -108,4 +109,18 @@ fn names_images_and_constraints_are_checked() {
         &[(8, "tasks.a.constraints[1]", "no attribute of a node")],
     );
     wants(&GOOD.replace("cam-1", "cam_1"), &[(3, "source.node", "may hold only")]);
+}
+
+#[test]
+fn secrets_are_names_in_composes_short_form() {
+    let job = accepted(&with_task_lines("    secrets: [camera-password, token]"));
+    let names: Vec<&str> = job.tasks[&task("a")].program.secrets.iter().map(SecretName::as_str).collect();
+    assert_eq!(names, ["camera-password", "token"]);
+    wants(&with_task_lines("    secrets: password"), &[(6, "tasks.a.secrets", "a list is wanted")]);
+    wants(&with_task_lines("    secrets: [a, a]"), &[(6, "tasks.a.secrets[1]", "listed twice")]);
+    wants(&with_task_lines("    secrets: [../a]"), &[(6, "tasks.a.secrets[0]", "may hold only a-z")]);
+    let long = with_task_lines("    secrets: [{ source: a, target: b }]");
+    wants(&long, &[(6, "tasks.a.secrets[0]", "long form")]);
+    let host = "kind: Job\nname: j\nsource: { node: n, item: 1KB, secrets: [a] }\ntasks: { a: { image: i, inputs: [source] } }\n";
+    wants(host, &[(3, "source.secrets", "no container")]);
 }

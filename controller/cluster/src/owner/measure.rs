@@ -3,12 +3,20 @@
 use super::{Order, Owner};
 use crate::events::Kind;
 use crate::model::Event;
-use crate::profiler::{Kept, Run, SurveyRequest, Trial, survey};
+use crate::profiler::{Kept, Run, SurveyRequest, Trial, Verdict, survey};
 use edgeloom_common::measure::{Measured, ProfileView};
+use edgeloom_common::registry::RegistryHost;
 
 impl Owner {
     pub(crate) fn survey(&self, order: &Order, request: SurveyRequest) -> Vec<Trial> {
-        survey(self.model(), &self.nodes, (order, request))
+        let mut trials = survey(self.model(), &self.nodes, (order, request));
+        for trial in &mut trials {
+            if let Verdict::Run(run) = &mut trial.verdict {
+                let registry = RegistryHost::of_image(&run.command.image.repository);
+                run.command.login = registry.and_then(|registry| self.login(&registry));
+            }
+        }
+        trials
     }
 
     /// Keeps a measurement and decides anew on what waits; none where the figures make no sense or the

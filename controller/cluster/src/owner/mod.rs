@@ -3,10 +3,12 @@
 //!
 //! Seven rooms: `decide` turns waiting jobs into commits, `advance` carries commits out to the nodes, `moves`
 //! takes changes back that cannot be made, `replan` changes jobs that run, `lost` places tasks of lost nodes
-//! anew, `watch` tells what came and went, `regain` takes back from nodes what was lost here.
+//! anew, `watch` tells what came and went, `regain` takes back from nodes what was lost here, `confidential` keeps
+//! secrets and logins.
 //! What is acknowledged lies in the journal; what nodes say is only looked at.
 
 mod advance;
+mod confidential;
 mod cuts;
 mod decide;
 mod difference;
@@ -39,6 +41,7 @@ use edgeloom_common::ids::{ClusterId, JobName, NodeId, TaskName};
 use edgeloom_common::job::Job;
 use edgeloom_common::view::{JobState, JobView, NodeView};
 use edgeloom_sched::Profile;
+use edgeloom_sealing::Key;
 pub(crate) use explain::Planned;
 use lost::Losses;
 use moves::Progress;
@@ -61,6 +64,8 @@ pub(crate) struct Ownership {
     pub(crate) profile: Profile,
     /// For the copies of jobs that nodes keep.
     pub(crate) keys: CopyKeys,
+    /// Seals secrets and logins.
+    pub(crate) key: Key,
 }
 
 /// State, nodes and the change under way.
@@ -173,6 +178,10 @@ impl Owner {
         {
             return Err(SubmitError::SourceUnknown(source.node.clone()));
         }
+        let unknown = self.unknown_secrets(&order.job);
+        if !unknown.is_empty() {
+            return Err(SubmitError::SecretUnknown(unknown));
+        }
         Ok(new_record(order.job, order.images, self.settings.profile.name(), self.now_ms))
     }
 
@@ -220,7 +229,7 @@ impl Owner {
             tracing::error!(%error, "nothing is decided or published");
         }
         let held_back = self.held_back();
-        self.outbox.flush(&self.state.model.published, &held_back);
+        self.outbox.flush(&self.state.model, &self.settings.key, &held_back);
     }
 
     /// One time around more, and what there is now.

@@ -124,6 +124,7 @@ impl Asked<'_> {
             memory,
             items: self.measure.items,
             timeout_s: self.request.timeout_s,
+            login: None,
             cancel: false,
         }
     }

@@ -3,6 +3,7 @@
 //! Names are asked for each time, so that plan and pull mean the same image; manifests and configurations
 //! are immutable by digest and kept. Every answer is bounded in time and bytes and held against its digest.
 
+mod asked;
 #[cfg(any(test, feature = "fakes"))]
 pub mod fake;
 mod manifest;
@@ -12,18 +13,18 @@ mod tests;
 
 use crate::missing::{Layers, sha256};
 use crate::model::Image;
+use asked::Asked;
+use edgeloom_common::confidential::Login;
 use edgeloom_common::desired::ImageRef;
-use manifest::{ACCEPT, Config, Manifest};
+use edgeloom_common::registry::RegistryHost;
+use manifest::{Config, Manifest};
 use reference::Reference;
-use reqwest::{Response, StatusCode, header};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(15);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The distribution specification asks registries to take manifests up to 4 MiB.
-const BODY_MAX: usize = 4 * 1024 * 1024;
 /// Images whose layers are kept.
 const CACHE_MAX: usize = 1024;
 
@@ -36,15 +37,35 @@ pub enum RegistryError {
     /// The registry answers that it has no such image.
     #[error("the registry {registry} has no image {image}; push it or correct the name")]
     Unknown { image: String, registry: String },
-    /// The registry wants a login that the controller does not have.
-    #[error("the registry {registry} denies access to {image}; make the repository public")]
-    Denied { image: String, registry: String },
+    /// The registry wants a login that there is not, or gives its user less.
+    #[error("the registry {registry} denies {who} access to {image}")]
+    Denied { image: String, registry: String, who: String },
+    /// User name and password do not go together.
+    #[error("the registry {registry} refuses the login of user {username:?}")]
+    LoginRefused { registry: String, username: String },
     /// No answer, or none in time.
     #[error("the registry {registry} cannot be reached: {reason}")]
     Unreachable { registry: String, reason: String },
     /// An answer that makes no sense.
     #[error("the registry {registry} answers for {image} what does not read: {reason}")]
     Unreadable { image: String, registry: String, reason: String },
+}
+
+impl RegistryError {
+    /// What a user does about it.
+    pub(crate) fn remedy(&self) -> String {
+        match self {
+            Self::Denied { registry, .. } => {
+                format!(
+                    "log in as somebody who may: `edgeloom registry login {registry}`, or make the repository public"
+                )
+            }
+            Self::LoginRefused { registry, .. } => {
+                format!("log in again: `edgeloom registry login {registry}`")
+            }
+            _ => "name an image that its registry has".to_owned(),
+        }
+    }
 }
 
 /// Resolves names.
@@ -73,14 +94,22 @@ impl Registry {
         Ok(Self { http, insecure, cache: Mutex::default() })
     }
 
+    /// Whether a registry honours a login (distribution specification, API version check).
+    pub(crate) async fn check(&self, host: &RegistryHost, login: &Login) -> Result<(), RegistryError> {
+        let host = reference::api_host(host.as_str());
+        let asked = Asked { registry: self, image: "a login", host, login: Some(login) };
+        asked.fetch(&asked.url("")).await.map(drop)
+    }
+
     /// Manifest digest and layers of an image, now.
-    pub(crate) async fn resolve(&self, image: &str) -> Result<Image, RegistryError> {
+    pub(crate) async fn resolve(&self, image: &str, login: Option<&Login>) -> Result<Image, RegistryError> {
         let name = Reference::parse(image).ok_or_else(|| RegistryError::Name { image: image.to_owned() })?;
-        let asked = Asked { registry: self, image, name: &name };
-        let body = asked.fetch("manifests", &name.version).await?;
+        let asked = Asked { registry: self, image, host: &name.registry, login };
+        let asked = Repository { asked, name: &name };
+        let body = asked.part("manifests", &name.version).await?;
         let digest = sha256(&body);
         if name.version.starts_with("sha256:") && name.version != digest {
-            return Err(asked.unreadable("the manifest does not match its digest"));
+            return Err(asked.asked.unreadable("the manifest does not match its digest"));
         }
         let known = self.cache.lock().unwrap_or_else(PoisonError::into_inner).get(&digest).cloned();
         let platforms = match known {
@@ -97,17 +126,16 @@ impl Registry {
     }
 }
 
-/// One image being asked for.
-struct Asked<'a> {
-    registry: &'a Registry,
-    image: &'a str,
+/// One repository being asked.
+struct Repository<'a> {
+    asked: Asked<'a>,
     name: &'a Reference,
 }
 
-impl Asked<'_> {
+impl Repository<'_> {
     /// The layers by architecture: one, or those of an index that run on Linux.
     async fn platforms(&self, body: &[u8]) -> Result<BTreeMap<String, Layers>, RegistryError> {
-        let manifest: Manifest = self.read(body)?;
+        let manifest: Manifest = self.asked.read(body)?;
         if manifest.config.is_some() {
             return Ok(BTreeMap::from([self.platform(&manifest).await?]));
         }
@@ -116,24 +144,25 @@ impl Asked<'_> {
             let runs =
                 entry.platform.as_ref().is_some_and(|it| it.os == "linux" && it.architecture != "unknown");
             if runs {
-                let manifest: Manifest = self.read(&self.by_digest("manifests", &entry.digest).await?)?;
-                let (architecture, layers) = self.platform(&manifest).await?;
+                let body = self.by_digest("manifests", &entry.digest).await?;
+                let (architecture, layers) = self.platform(&self.asked.read(&body)?).await?;
                 // The first of several variants, as Docker takes it.
                 platforms.entry(architecture).or_insert(layers);
             }
         }
         match platforms.is_empty() {
-            true => Err(self.unreadable("neither an image nor an index with a Linux platform")),
+            true => Err(self.asked.unreadable("neither an image nor an index with a Linux platform")),
             false => Ok(platforms),
         }
     }
 
     async fn platform(&self, manifest: &Manifest) -> Result<(String, Layers), RegistryError> {
+        let unreadable = |reason| self.asked.unreadable(reason);
         let descriptor =
-            manifest.config.as_ref().ok_or_else(|| self.unreadable("a manifest has no configuration"))?;
-        let config: Config = self.read(&self.by_digest("blobs", &descriptor.digest).await?)?;
+            manifest.config.as_ref().ok_or_else(|| unreadable("a manifest has no configuration"))?;
+        let config: Config = self.asked.read(&self.by_digest("blobs", &descriptor.digest).await?)?;
         let layers = manifest::layers(manifest, &config)
-            .ok_or_else(|| self.unreadable("manifest and configuration count different layers"))?;
+            .ok_or_else(|| unreadable("manifest and configuration count different layers"))?;
         Ok((config.architecture, layers))
     }
 
@@ -141,96 +170,17 @@ impl Asked<'_> {
         let hexadecimal =
             digest.strip_prefix("sha256:").filter(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()));
         if hexadecimal.is_none() {
-            return Err(self.unreadable("a digest is no sha256"));
+            return Err(self.asked.unreadable("a digest is no sha256"));
         }
-        let body = self.fetch(kind, digest).await?;
+        let body = self.part(kind, digest).await?;
         match sha256(&body) == digest {
             true => Ok(body),
-            false => Err(self.unreadable("a body does not match its digest")),
+            false => Err(self.asked.unreadable("a body does not match its digest")),
         }
     }
 
-    async fn fetch(&self, kind: &str, version: &str) -> Result<Vec<u8>, RegistryError> {
-        let registry = &self.name.registry;
-        let scheme = if self.registry.insecure.contains(registry) { "http" } else { "https" };
-        let url = format!("{scheme}://{registry}/v2/{}/{kind}/{version}", self.name.repository);
-        let mut answer = self.send(&url, None).await?;
-        if answer.status() == StatusCode::UNAUTHORIZED
-            && let Some(token) = self.token(&answer).await?
-        {
-            answer = self.send(&url, Some(&token)).await?;
-        }
-        let (image, registry) = (self.image.to_owned(), registry.clone());
-        match answer.status() {
-            status if status.is_success() => self.body(answer).await,
-            StatusCode::NOT_FOUND => Err(RegistryError::Unknown { image, registry }),
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                Err(RegistryError::Denied { image, registry })
-            }
-            status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
-                Err(RegistryError::Unreachable { registry, reason: format!("it answers {status}") })
-            }
-            status => Err(self.unreadable(&format!("it answers {status}"))),
-        }
-    }
-
-    async fn send(&self, url: &str, token: Option<&str>) -> Result<Response, RegistryError> {
-        let mut request = self.registry.http.get(url).header(header::ACCEPT, ACCEPT);
-        if let Some(token) = token {
-            request = request.bearer_auth(token);
-        }
-        request.send().await.map_err(|error| self.unreachable(&error))
-    }
-
-    /// A token for everyone, where the registry names who gives it (distribution specification, token
-    /// authentication).
-    async fn token(&self, answer: &Response) -> Result<Option<String>, RegistryError> {
-        let challenge = answer.headers().get(header::WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
-        let Some(challenge) = challenge.and_then(|text| text.strip_prefix("Bearer ")) else {
-            return Ok(None);
-        };
-        let field = |name: &str| {
-            let rest = challenge.split_once(&format!("{name}=\""))?.1;
-            rest.split_once('"').map(|(value, _)| value.to_owned())
-        };
-        let Some(realm) = field("realm") else { return Ok(None) };
-        let query: Vec<(&str, String)> =
-            ["service", "scope"].into_iter().filter_map(|name| Some((name, field(name)?))).collect();
-        let request = self.registry.http.get(realm).query(&query);
-        let answer = request.send().await.map_err(|error| self.unreachable(&error))?;
-        let body: serde_json::Value = self.read(&self.body(answer).await?)?;
-        let token = body.get("token").or_else(|| body.get("access_token"));
-        Ok(token.and_then(|token| token.as_str()).map(str::to_owned))
-    }
-
-    async fn body(&self, mut answer: Response) -> Result<Vec<u8>, RegistryError> {
-        let mut body = Vec::new();
-        while let Some(piece) = answer.chunk().await.map_err(|error| self.unreachable(&error))? {
-            if body.len() + piece.len() > BODY_MAX {
-                return Err(self.unreadable(&format!("an answer is over {BODY_MAX} bytes")));
-            }
-            body.extend_from_slice(&piece);
-        }
-        Ok(body)
-    }
-
-    fn read<T: serde::de::DeserializeOwned>(&self, body: &[u8]) -> Result<T, RegistryError> {
-        serde_json::from_slice(body).map_err(|error| self.unreadable(&error.to_string()))
-    }
-
-    fn unreadable(&self, reason: &str) -> RegistryError {
-        RegistryError::Unreadable {
-            image: self.image.to_owned(),
-            registry: self.name.registry.clone(),
-            reason: reason.to_owned(),
-        }
-    }
-
-    fn unreachable(&self, error: &reqwest::Error) -> RegistryError {
-        let mut cause: &dyn std::error::Error = error;
-        while let Some(deeper) = cause.source() {
-            cause = deeper;
-        }
-        RegistryError::Unreachable { registry: self.name.registry.clone(), reason: cause.to_string() }
+    async fn part(&self, kind: &str, version: &str) -> Result<Vec<u8>, RegistryError> {
+        let path = format!("{}/{kind}/{version}", self.name.repository);
+        self.asked.fetch(&self.asked.url(&path)).await
     }
 }

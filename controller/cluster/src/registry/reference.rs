@@ -28,7 +28,9 @@ impl Reference {
         };
         let version = digest.unwrap_or(tag);
         let (registry, repository) = match name.split_once('/') {
-            Some((host, path)) if host.contains(['.', ':']) || host == "localhost" => (host, path.to_owned()),
+            Some((host, path)) if host.contains(['.', ':']) || host == "localhost" => {
+                (api_host(host), path.to_owned())
+            }
             Some(_) => (HUB, name.to_owned()),
             None => (HUB, format!("library/{name}")),
         };
@@ -58,7 +60,13 @@ impl Reference {
     }
 }
 
+/// Where Docker Hub's API is.
 const HUB: &str = "registry-1.docker.io";
+
+/// Where a registry's API is.
+pub(crate) fn api_host(host: &str) -> &str {
+    if host == "docker.io" { HUB } else { host }
+}
 
 #[cfg(test)]
 mod tests {

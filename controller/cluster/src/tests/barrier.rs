@@ -110,6 +110,7 @@ fn container(chain: usize, task: usize) -> ContainerSpec {
         memory: Bytes(1),
         address: address(chain, task),
         hosts: BTreeMap::new(),
+        secrets: BTreeMap::new(),
     }
 }
 

@@ -29,6 +29,7 @@ async fn fixture() -> Fixture {
         pool: Pool { network: [10, 77, 0, 0].into(), prefix_len: 16, gateway: [10, 77, 0, 1].into() },
         insecure_registries: vec![registry.clone(), "127.0.0.1:1".to_owned()],
         copy_keys: CopyKeys::new(&[]),
+        secrets_key: state.path().join("secrets.key"),
     };
     let (outgoing, mut published) = mpsc::channel::<Publish>(64);
     let cluster = Cluster::start(settings, outgoing).unwrap();

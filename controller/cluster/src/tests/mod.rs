@@ -16,5 +16,6 @@ mod profiler;
 mod pulls;
 mod regain;
 mod replan;
+mod secrets;
 mod strategy;
 mod world;

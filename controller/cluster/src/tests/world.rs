@@ -7,6 +7,7 @@ use crate::nodes::NodeMessage;
 use crate::outbox::{Outbox, Publish};
 use crate::owner::{Order, Owner, Ownership};
 use crate::state::State;
+use edgeloom_common::confidential::{Confidential, Enclosed};
 use edgeloom_common::desired::{DesiredState, ImageRef, Pool};
 use edgeloom_common::ids::{NodeId, TaskName};
 use edgeloom_common::report::{
@@ -28,6 +29,8 @@ pub(super) struct World {
     dir: tempfile::TempDir,
     /// Documents as each node holds them.
     pub(super) held: BTreeMap<NodeId, DesiredState>,
+    /// Values that each node was given with its document.
+    pub(super) given: BTreeMap<NodeId, Confidential>,
     /// Every document in the order of its arrival.
     pub(super) arrivals: Vec<DesiredState>,
     pub(super) dead: BTreeSet<NodeId>,
@@ -43,6 +46,7 @@ pub(super) struct World {
 
 pub(super) fn owner(dir: &tempfile::TempDir, now_ms: u64) -> (Owner, mpsc::Receiver<Publish>) {
     let (outgoing, published) = mpsc::channel(64);
+    let state = State::open(dir.path()).unwrap();
     let settings = Ownership {
         cluster: "home".parse().unwrap(),
         pool: Pool {
@@ -52,8 +56,8 @@ pub(super) fn owner(dir: &tempfile::TempDir, now_ms: u64) -> (Owner, mpsc::Recei
         },
         profile: edgeloom_sched::profile("edgeloom").unwrap(),
         keys: CopyKeys::new(&[[7; 32]]),
+        key: state.model.vault.key(&dir.path().join("secrets.key")).unwrap(),
     };
-    let state = State::open(dir.path()).unwrap();
     (Owner::new(settings, state, Outbox::new(outgoing), now_ms), published)
 }
 
@@ -73,6 +77,7 @@ impl World {
             published,
             dir,
             held: BTreeMap::new(),
+            given: BTreeMap::new(),
             arrivals: Vec::new(),
             dead: BTreeSet::new(),
             unpowered: BTreeSet::new(),
@@ -100,8 +105,21 @@ impl World {
         drop(old);
         change(dir.path());
         let (owner, published) = owner(&dir, now_ms);
-        let arrivals = Vec::new();
-        Self { names, owner, published, dir, held, arrivals, dead, unpowered, pulling, refusing, lingering }
+        let (given, arrivals) = (BTreeMap::new(), Vec::new());
+        Self {
+            names,
+            owner,
+            published,
+            dir,
+            held,
+            given,
+            arrivals,
+            dead,
+            unpowered,
+            pulling,
+            refusing,
+            lingering,
+        }
     }
 
     /// Living nodes come online.
@@ -188,6 +206,8 @@ impl World {
                 "an agent would refuse {:?} below {held:?}",
                 document.version()
             );
+            let Enclosed { confidential } = serde_json::from_slice(&message.payload).unwrap();
+            self.given.insert(document.node.clone(), confidential);
             self.held.insert(document.node.clone(), document);
         }
         let confirm: Vec<Observed> = self.held.values().map(|document| self.observed(document)).collect();

@@ -10,7 +10,7 @@ use edgeloom_sched::plan::JobPlan;
 use edgeloom_sched::snapshot::{
     Change, Duplex, Link, Node, Policy, Processors, Profiles, Running, Snapshot, Waiting,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A ready node that shapes flows.
 pub fn node(name: &str, cpu: u32, core_speed: f64, memory: u64) -> Node {
@@ -42,6 +42,7 @@ pub fn task(cpu: u32, memory: u64, work_ms: u64) -> Task {
             command: Vec::new(),
             environment: BTreeMap::new(),
             resources: Resources { cpu: MilliCores(cpu), memory: Bytes(memory), ..Resources::default() },
+            secrets: BTreeSet::new(),
         },
         work: (work_ms > 0).then_some(Work(work_ms * 1_000_000)),
         outputs: BTreeMap::new(),

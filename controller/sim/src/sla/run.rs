@@ -115,6 +115,7 @@ fn work() -> Task {
             image: "work".to_owned(),
             command: Vec::new(),
             environment: BTreeMap::new(),
+            secrets: std::collections::BTreeSet::new(),
             resources: Resources { cpu: CPU_DEFAULT, cpu_sized: true, ..Resources::default() },
         },
         work: None,

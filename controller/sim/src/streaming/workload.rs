@@ -6,7 +6,7 @@
 use edgeloom_common::ids::TaskName;
 use edgeloom_common::job::{Disconnect, Job, Program, Resources, Sla, Source, Task};
 use edgeloom_common::units::{Bytes, Work};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Settings, cluster};
 use crate::random::Draw;
@@ -86,6 +86,7 @@ fn task(work: f64, memory: u64) -> Task {
             command: Vec::new(),
             environment: BTreeMap::new(),
             resources,
+            secrets: BTreeSet::new(),
         },
         work: Some(Work((work * 1e9) as u64)),
         outputs: BTreeMap::new(),

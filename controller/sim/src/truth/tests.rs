@@ -8,6 +8,7 @@ use edgeloom_common::units::{BitRate, Bytes, MilliCores};
 use edgeloom_common::view::Bound;
 use edgeloom_sched::plan::{FlowPlan, Prediction, Share};
 use edgeloom_sched::snapshot::Duplex;
+use std::collections::BTreeSet;
 
 fn node(name: &str, core_speed: f64) -> Node {
     Node {
@@ -35,7 +36,13 @@ fn task(work_ms: u64) -> Task {
     let resources = Resources { cpu_sized: true, ..Resources::default() };
     let (command, environment) = (Vec::new(), BTreeMap::new());
     Task {
-        program: Program { image: "module".to_owned(), command, environment, resources },
+        program: Program {
+            image: "module".to_owned(),
+            command,
+            environment,
+            resources,
+            secrets: BTreeSet::new(),
+        },
         work: Some(Work(work_ms * 1_000_000)),
         outputs: BTreeMap::new(),
         inputs: Vec::new(),

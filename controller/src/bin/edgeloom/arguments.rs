@@ -1,9 +1,10 @@
 //! Commands, options and exit codes.
 
 use clap::{Parser, Subcommand, ValueEnum};
-use edgeloom_common::ids::{JobName, NodeId, TaskName};
+use edgeloom_common::ids::{JobName, NodeId, SecretName, TaskName};
 use edgeloom_common::join::Scope;
 use edgeloom_common::measure::TIMEOUT_DEFAULT_S;
+use edgeloom_common::registry::RegistryHost;
 use edgeloom_common::secret::Secret;
 use edgeloom_common::token::TokenId;
 use std::path::PathBuf;
@@ -109,6 +110,16 @@ pub(crate) enum Command {
         #[arg(long)]
         tail: Option<u32>,
     },
+    /// Keep, list and remove secrets, which tasks are given as files.
+    Secret {
+        #[command(subcommand)]
+        command: SecretCommand,
+    },
+    /// Log in to registries of images, for the controller and for nodes that pull from them.
+    Registry {
+        #[command(subcommand)]
+        command: RegistryCommand,
+    },
     /// Make, list and revoke tokens.
     Token {
         #[command(subcommand)]
@@ -131,6 +142,44 @@ pub(crate) enum Command {
         #[command(subcommand)]
         experiment: crate::sim::Experiment,
     },
+}
+
+/// Secrets.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SecretCommand {
+    /// Keep a secret; a task that lists it finds it as the file /run/secrets/NAME.
+    Create {
+        name: SecretName,
+        /// The value, byte by byte, at most 64 KiB; `-` reads standard input.
+        #[arg(long, default_value = "-")]
+        file: PathBuf,
+        /// Give a secret that is there another value; containers find it when they are started next.
+        #[arg(long)]
+        replace: bool,
+    },
+    /// List secrets and the jobs that use them, without their values.
+    List,
+    /// Forget a secret that no job uses.
+    Remove { name: SecretName },
+}
+
+/// Registries.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RegistryCommand {
+    /// Keep user name and password for a registry, if it honours them.
+    Login {
+        /// `host` or `host:port`; `docker.io` for Docker Hub.
+        registry: RegistryHost,
+        #[arg(short, long)]
+        username: String,
+        /// The password comes from standard input, where other users do not see it.
+        #[arg(long, required = true)]
+        password_stdin: bool,
+    },
+    /// List registries with a login, without passwords.
+    List,
+    /// Forget the login at a registry.
+    Logout { registry: RegistryHost },
 }
 
 /// Tokens.

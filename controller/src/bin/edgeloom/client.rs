@@ -107,6 +107,21 @@ impl Client {
         self.read(self.signed(self.agent.post(self.url(path))).send_json(body))
     }
 
+    /// Puts bytes in a place.
+    pub(crate) fn put<T: DeserializeOwned>(&self, path: &str, bytes: &[u8]) -> Result<T, Error> {
+        let request = self.signed(self.agent.put(self.url(path)));
+        self.read(request.header("content-type", "application/octet-stream").send(bytes))
+    }
+
+    /// Puts a document of the API's own in a place.
+    pub(crate) fn put_json<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, Error> {
+        self.read(self.signed(self.agent.put(self.url(path))).send_json(body))
+    }
+
     /// Deletes what is at a path.
     pub(crate) fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
         self.read(self.signed(self.agent.delete(self.url(path))).call())

@@ -3,7 +3,7 @@
 use crate::arguments::{Arguments, Command, EXIT_FAILURE, EXIT_OK, EXIT_PLAN_CHANGE, Output};
 use crate::client::{Client, LogSelection};
 use crate::error::Error;
-use crate::{context, doctor, events, explanation, measure, show, sim, tokens, wait};
+use crate::{context, doctor, events, explanation, measure, secrets, show, sim, tokens, wait};
 use edgeloom_common::doctor::Examination;
 use edgeloom_common::view::{Explanation, JobList, JobState, JobView, NodeList};
 use serde::Serialize;
@@ -60,6 +60,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8, Error> {
             printer.print(&measurements, measure::table)?;
             return Ok(if measurements.failed() { EXIT_FAILURE } else { EXIT_OK });
         }
+        Command::Secret { command } => secrets::secret(&client, &printer, command)?,
+        Command::Registry { command } => secrets::registry(&client, &printer, command)?,
         Command::Token { command } => tokens::token(&client, &printer, command)?,
         Command::Node { command } => tokens::node(&client, &printer, command)?,
         Command::Authority { command } => tokens::authority((&client, &target), &printer, &command)?,

@@ -12,6 +12,8 @@ pub use layers::LayerSettings;
 pub use place::Place;
 
 use crate::join::Membership;
+use crate::secrets::RUNTIME_DIR;
+use crate::store::SECRETS_KEY;
 use controller::RawController;
 use edgeloom_common::ids::{ClusterId, NameError, NodeId};
 use edgeloom_common::units::{BitRate, UnitError};
@@ -39,6 +41,10 @@ pub struct Config {
     pub cluster: ClusterId,
     pub node: NodeId,
     pub state_dir: PathBuf,
+    /// A folder in memory, where containers find their secrets.
+    pub runtime_dir: PathBuf,
+    /// The file of the key that seals what only this node may read; below the state directory unless it is named.
+    pub secrets_key: PathBuf,
     /// Path of Docker's unix socket.
     pub docker_socket: PathBuf,
     /// Name of the Docker network and of its bridge.
@@ -151,6 +157,8 @@ struct RawConfig {
     cluster: Option<String>,
     node: Option<String>,
     state_dir: PathBuf,
+    runtime_dir: Option<PathBuf>,
+    secrets_key: Option<PathBuf>,
     docker: Option<String>,
     bridge: Option<String>,
     cgroup: Option<String>,
@@ -204,6 +212,12 @@ impl Config {
         let cluster = check.own("cluster", raw.cluster.as_deref(), joined.map(|joined| &joined.cluster));
         let node = check.own("node", raw.node.as_deref(), joined.map(|joined| &joined.node));
         check.absolute("state_dir", &raw.state_dir);
+        let runtime_dir = raw.runtime_dir.unwrap_or_else(|| RUNTIME_DIR.into());
+        check.absolute("runtime_dir", &runtime_dir);
+        if let Some(path) = &raw.secrets_key {
+            check.absolute("secrets_key", path);
+        }
+        let secrets_key = raw.secrets_key.unwrap_or_else(|| raw.state_dir.join(SECRETS_KEY));
         let bridge = raw.bridge.unwrap_or_else(|| BRIDGE.to_owned());
         check.interface("bridge", &bridge);
         let docker = raw.docker.unwrap_or_else(|| DOCKER_SOCKET.to_owned());
@@ -226,6 +240,8 @@ impl Config {
                 cluster,
                 node,
                 state_dir: raw.state_dir,
+                runtime_dir,
+                secrets_key,
                 docker_socket,
                 bridge,
                 cgroup: raw.cgroup,

@@ -19,6 +19,7 @@ mod node;
 mod notify;
 pub mod once;
 mod replies;
+mod secrets;
 pub mod session;
 mod store;
 mod task;

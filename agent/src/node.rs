@@ -4,6 +4,7 @@ use crate::config::{Config, Link};
 use crate::contact::ContactFile;
 use crate::engine::{Docker, EngineVersion, Owner};
 use crate::network::{NetworkError, NetworkThread};
+use crate::secrets::SecretFiles;
 use crate::store::{DesiredFile, History, Lock, LockError, StateError};
 use crate::worker::Settings;
 use edgeloom_net::{LinkSettings, Network};
@@ -39,6 +40,7 @@ impl Node {
         };
         let network = NetworkThread::start(move || Network::open(settings))?;
         let engine = Docker::new(config.docker_socket.clone(), owner(&config));
+        let engine = engine.with_secrets(secret_files(&config));
         Ok(Self { config: Arc::new(config), engine: Arc::new(engine), network })
     }
 
@@ -47,9 +49,14 @@ impl Node {
         if engine.root_dir.exists() { &engine.root_dir } else { &self.config.state_dir }
     }
 
+    /// Where containers find their secrets.
+    pub(crate) fn secret_files(&self) -> SecretFiles {
+        secret_files(&self.config)
+    }
+
     /// What the worker works with. The lock has to be held.
     pub(crate) fn worker_settings(&self, _lock: &Lock) -> Result<Settings<Docker>, StateError> {
-        let file = DesiredFile::open(&self.config.state_dir)?;
+        let file = DesiredFile::open(&self.config.state_dir, self.config.secrets_key.clone())?;
         let (history, lost) = History::open(&self.config.state_dir);
         if let Some(lost) = lost {
             tracing::warn!(lost, "history");
@@ -63,8 +70,13 @@ impl Node {
             contact: ContactFile::in_directory(&self.config.state_dir),
             history,
             exchange: None,
+            secrets: self.secret_files(),
         })
     }
+}
+
+fn secret_files(config: &Config) -> SecretFiles {
+    SecretFiles::new(&config.runtime_dir, &config.node)
 }
 
 fn owner(config: &Config) -> Owner {

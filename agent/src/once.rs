@@ -15,7 +15,8 @@ use edgeloom_common::desired::DesiredState;
 use edgeloom_common::report::{Inventory, Observed};
 use edgeloom_observe::speed;
 use futures_util::future::join_all;
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -71,7 +72,7 @@ pub async fn apply(
     let worker = Worker::new(node.worker_settings(&lock)?, up);
     worker.check(&document)?;
     let working = tokio::spawn(worker.run(inbox, stop.clone()));
-    commands.send(Command::Desired(Box::new(document))).await.map_err(|_| OnceError::WorkerEnded)?;
+    commands.send(Command::Desired(Box::new(document.into()))).await.map_err(|_| OnceError::WorkerEnded)?;
     let mut last = None;
     let converging = async {
         while let Some(message) = said.recv().await {
@@ -104,7 +105,8 @@ pub async fn purge(config: Config) -> Result<Vec<String>, OnceError> {
         Ok(errors) => left.extend(errors.iter().map(ToString::to_string)),
         Err(error) => left.push(error.to_string()),
     }
-    left.extend(purge_state(&node.config.state_dir));
+    node.secret_files().retain(&BTreeSet::new());
+    left.extend(purge_state(&node.config.state_dir, node.config.secrets_key.clone()));
     Ok(left)
 }
 
@@ -144,8 +146,8 @@ async fn purge_engine_once(
     Ok(failures.chain(left).collect())
 }
 
-fn purge_state(state_dir: &Path) -> Vec<String> {
-    let desired = DesiredFile::open(state_dir).and_then(|file| file.remove());
+fn purge_state(state_dir: &Path, key: PathBuf) -> Vec<String> {
+    let desired = DesiredFile::open(state_dir, key).and_then(|file| file.remove());
     let contact = ContactFile::in_directory(state_dir).remove();
     let states = [desired, History::remove(state_dir), contact].into_iter().filter_map(Result::err);
     let run = speed::forget(state_dir).err().map(|error| error.to_string());
@@ -167,6 +169,8 @@ mod tests {
     use crate::engine::NetworkSpec;
     use crate::engine::fake::{DIGEST, FakeEngine, document, spec};
     use crate::engine::trial::TrialSpec;
+    use edgeloom_common::confidential::{Confidential, Value};
+    use std::collections::BTreeMap;
 
     async fn used_engine() -> FakeEngine {
         let engine = FakeEngine::default();
@@ -214,13 +218,16 @@ mod tests {
     fn of_the_state_on_disk_nothing_is_left() {
         let directory = tempfile::tempdir().unwrap();
         let state_dir = directory.path();
-        let file = DesiredFile::open(state_dir).unwrap();
-        file.save(&document(1, vec![])).unwrap();
+        let key = state_dir.join("secrets.key");
+        let file = DesiredFile::open(state_dir, key.clone()).unwrap();
+        let value = Value::new(b"hunter2").unwrap();
+        let secrets = BTreeMap::from([("password".parse().unwrap(), value)]);
+        file.save(&document(1, vec![]), &Confidential { secrets, ..Confidential::default() }).unwrap();
         drop(History::open(state_dir));
         speed::core_speed(state_dir).unwrap();
         ContactFile::in_directory(state_dir).save(None).unwrap();
-        assert_eq!(std::fs::read_dir(state_dir).unwrap().count(), 5);
-        assert_eq!(purge_state(state_dir), Vec::<String>::new());
+        assert_eq!(std::fs::read_dir(state_dir).unwrap().count(), 6);
+        assert_eq!(purge_state(state_dir, key), Vec::<String>::new());
         assert_eq!(std::fs::read_dir(state_dir).unwrap().count(), 0);
     }
 }

@@ -5,6 +5,7 @@
 //! its sender wait or drop, as said beside each sender.
 
 use crate::accept::Refusal;
+use edgeloom_common::confidential::Confidential;
 use edgeloom_common::desired::DesiredState;
 use edgeloom_common::measure::MeasureCommand;
 use edgeloom_common::report::{Inventory, Links, LogsCommand, Observed, Reply, Report};
@@ -22,6 +23,19 @@ pub enum Up {
     Held(Arc<DesiredState>),
 }
 
+/// A document, and the values that came beside it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Received {
+    pub document: DesiredState,
+    pub confidential: Confidential,
+}
+
+impl From<DesiredState> for Received {
+    fn from(document: DesiredState) -> Self {
+        Self { document, confidential: Confidential::default() }
+    }
+}
+
 /// What the agent hears.
 #[derive(Debug)]
 pub enum Down {
@@ -30,7 +44,7 @@ pub enum Down {
     /// The session ended, in which something was heard last at this time.
     Disconnected(tokio::time::Instant),
     /// A document that parsed; cluster, node and version are the worker's to check.
-    Desired(Box<DesiredState>),
+    Desired(Box<Received>),
     /// A document that did not read, and why.
     Unread(Refusal),
     /// A request for the document in force.

@@ -29,7 +29,7 @@ pub(super) async fn run(node: Node, mut down: mpsc::Receiver<Down>, outlets: Out
                 Command::Connected
             }
             Down::Disconnected(heard) => Command::Disconnected(heard),
-            Down::Desired(document) => Command::Desired(document),
+            Down::Desired(received) => Command::Desired(received),
             Down::Unread(refusal) => Command::Refused(refusal),
             Down::DocumentAsked => Command::DocumentAsked,
             Down::Logs(id, command) => {

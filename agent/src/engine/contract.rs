@@ -6,8 +6,10 @@ use super::fake::{DIGEST, FakeEngine, document, owner, spec};
 use super::{
     ContainerEngine, EngineError, FoundLimits, FoundState, Limits, LogSelection, NetworkSpec, TaskKey,
 };
+use crate::secrets::{SecretFiles, Values};
 use bollard::Docker as Client;
 use bollard::query_parameters::InspectContainerOptions;
+use edgeloom_common::confidential::Value;
 use edgeloom_common::desired::{ContainerSpec, ImageRef};
 use edgeloom_common::units::{Bytes, MilliCores};
 use std::net::Ipv4Addr;
@@ -180,9 +182,12 @@ async fn docker_keeps_the_contract() {
         };
         let client = docker.client().await;
         let image = docker.import(&client).await;
-        let engine = Docker::new(docker.socket(), owner());
+        let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+        let files = SecretFiles::new(memory.path(), &owner().node);
+        let engine = Docker::new(docker.socket(), owner()).with_secrets(files.clone());
         contract(&engine, &image).await;
         the_log_is_bounded(&engine, &client, &image).await;
+        secrets_are_files_that_nobody_changes(&engine, &files, &image).await;
         limits_and_exit_code(&engine, &image).await;
         memory_in_use_is_not_taken_away(&engine, &image).await;
     };
@@ -195,6 +200,43 @@ async fn the_log_is_bounded(engine: &Docker, client: &Client, image: &ImageRef) 
     let made = client.inspect_container(&id, None::<InspectContainerOptions>).await.unwrap();
     let options = made.host_config.unwrap().log_config.unwrap().config.unwrap();
     assert_eq!((options["max-size"].as_str(), options["max-file"].as_str()), ("10m", "3"));
+    engine.remove(&id).await.unwrap();
+}
+
+/// The folder is emptied in between, as by a reboot.
+async fn secrets_are_files_that_nobody_changes(engine: &Docker, files: &SecretFiles, image: &ImageRef) {
+    engine.ensure_network(&network()).await.unwrap();
+    let mut spec = task("secret", image);
+    spec.secrets.insert("password".parse().unwrap(), 1);
+    spec.command.push("0".to_owned());
+    let key = TaskKey::of(&spec);
+    let none = engine.create(&spec, BRIDGE).await;
+    assert!(matches!(none, Err(EngineError::Refused { .. })), "no folder, no container: {none:?}");
+    let value =
+        |text: &str| Values::from([("password".parse().unwrap(), Value::new(text.as_bytes()).unwrap())]);
+    files.write(&key, &value("first")).unwrap();
+    let id = engine.create(&spec, BRIDGE).await.unwrap();
+    for text in ["first", "second"] {
+        files.remove(&key);
+        files.write(&key, &value(text)).unwrap();
+        engine.start(&id).await.unwrap();
+        while state(engine, &spec).await != Some(FoundState::Exited(Some(0))) {
+            tokio::time::sleep(SETTLING).await;
+        }
+        let (sender, mut pieces) = mpsc::channel(8);
+        let reading = engine.logs(&id, LogSelection { follow: false, tail: Some(3) }, sender);
+        let collect = async {
+            let mut said = Vec::new();
+            while let Some(piece) = pieces.recv().await {
+                said.extend(piece);
+            }
+            String::from_utf8(said).unwrap()
+        };
+        let (read, said) = tokio::join!(reading, collect);
+        read.unwrap();
+        assert!(said.contains(&format!("secret {text}")) && said.contains("tried to write"), "{said}");
+        assert!(!said.contains("writable"), "{said}");
+    }
     engine.remove(&id).await.unwrap();
 }
 

@@ -9,6 +9,7 @@ pub use samples::{DIGEST, document, found, owner, spec};
 pub use trials::Script;
 
 use super::{EngineError, FoundContainer, FoundState, NetworkSpec, TaskKey};
+use edgeloom_common::confidential::Login;
 use edgeloom_common::units::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,6 +31,8 @@ struct State {
     images: BTreeSet<String>,
     /// Images that the pretended registry has.
     registry: BTreeSet<String>,
+    /// Who may pull; none: everybody.
+    login: Option<Login>,
     starts: BTreeMap<TaskKey, u32>,
     next_id: u64,
     down: bool,
@@ -77,6 +80,11 @@ impl FakeEngine {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The pretended registry wants this login from now on.
+    pub fn want_login(&self, login: Login) {
+        self.state().login = Some(login);
     }
 
     /// Stops answering, or answers again; following the events ends too.

@@ -17,6 +17,8 @@ pub use docker::Docker;
 pub(crate) use docker::private;
 pub use progress::PullProgress;
 
+pub use crate::secrets::SecretFilesError;
+use edgeloom_common::confidential::Login;
 use edgeloom_common::desired::{ContainerSpec, ImageRef, Pool};
 use edgeloom_common::ids::{ClusterId, JobName, NodeId, TaskName};
 use edgeloom_common::report::ImageStore;
@@ -201,6 +203,8 @@ pub enum EngineError {
     /// A pull that failed, as the daemon says in its stream.
     #[error("pull of {image} failed: {reason}")]
     Pull { image: String, reason: String },
+    #[error(transparent)]
+    Secrets(#[from] SecretFilesError),
 }
 
 /// What a network lacks that serves all the same.
@@ -227,13 +231,14 @@ pub trait ContainerEngine: Send + Sync + 'static {
     fn list(&self) -> impl Future<Output = Result<Vec<FoundContainer>, EngineError>> + Send;
     /// Whether a container can be made from the image without a pull.
     fn image_present(&self, image: &ImageRef) -> impl Future<Output = Result<bool, EngineError>> + Send;
-    /// Fetches the image by digest; `progress` shows how far it is.
+    /// Fetches the image by digest, as whoever the login says; `progress` shows how far it is.
     fn pull(
         &self,
         image: &ImageRef,
+        login: Option<&Login>,
         progress: &watch::Sender<PullProgress>,
     ) -> impl Future<Output = Result<(), EngineError>> + Send;
-    /// Makes a container on `bridge` and returns its id.
+    /// Makes a container on `bridge` and returns its id. The folder of its secrets, if it has any, is there.
     fn create(
         &self,
         spec: &ContainerSpec,

@@ -149,7 +149,7 @@ async fn fetch<E: ContainerEngine>(
         let bytes_total = Some(pull.bytes_total()).filter(|bytes| *bytes > 0).map(Bytes);
         MeasureReply::Pulling { bytes_fetched: Bytes(pull.bytes_fetched()), bytes_total }
     };
-    Ok(progress.waiting(engine.pull(&command.image, &sender), news).await?)
+    Ok(progress.waiting(engine.pull(&command.image, command.login.as_ref(), &sender), news).await?)
 }
 
 fn spec(command: &MeasureCommand) -> TrialSpec {

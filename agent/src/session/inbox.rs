@@ -2,12 +2,13 @@
 //! wait for it, so the newest document stands in for all before it.
 
 use crate::accept::Refusal;
-use crate::wire::Down;
+use crate::wire::{Down, Received};
+use edgeloom_common::confidential::{Confidential, Enclosed};
 use edgeloom_common::desired::{DesiredState, SCHEMA};
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::measure;
 use edgeloom_common::report::{DocumentCommand, Status};
-use edgeloom_common::topics::{DOCUMENT_MAX, controller_status, desired, parse_command};
+use edgeloom_common::topics::{PACKET_MAX, controller_status, desired, parse_command};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::VecDeque;
@@ -25,7 +26,7 @@ const COMMAND_MAX: usize = 4096;
 struct Waiting {
     /// The newest of connections made and lost.
     presence: Option<Down>,
-    documents: VecDeque<Box<DesiredState>>,
+    documents: VecDeque<Box<Received>>,
     /// Why the last document is none, until one reads.
     unread: Option<Refusal>,
     commands: VecDeque<Down>,
@@ -56,8 +57,8 @@ impl Inbox {
     /// Sorts in one message; what does not read is reported and forgotten.
     pub(super) fn take_in(&self, topic: &str, payload: &[u8]) {
         if topic == desired(&self.node) {
-            match read::<Box<DesiredState>>(topic, payload, DOCUMENT_MAX) {
-                Ok(document) => self.change(|waiting| waiting.add_document(document)),
+            match received(topic, payload) {
+                Ok(received) => self.change(|waiting| waiting.add_document(Box::new(received))),
                 // The one that is held stays in force; people have to hear of it.
                 Err(Unread::Syntax(reason)) => {
                     self.change(|waiting| waiting.unread = Some(unread_document(payload, reason)));
@@ -123,12 +124,14 @@ impl Inbox {
 impl Waiting {
     /// A document replaces those of its cluster that are not newer. Which of them holds is the agent's
     /// to judge, so a newer one that waits stays.
-    fn add_document(&mut self, document: Box<DesiredState>) {
-        self.documents.retain(|held| held.cluster != document.cluster || held.version() > document.version());
+    fn add_document(&mut self, received: Box<Received>) {
+        let new = &received.document;
+        let stays = |held: &DesiredState| held.cluster != new.cluster || held.version() > new.version();
+        self.documents.retain(|held| stays(&held.document));
         if self.documents.len() == DOCUMENTS_MAX {
             self.documents.pop_front();
         }
-        self.documents.push_back(document);
+        self.documents.push_back(received);
         self.unread = None;
     }
 
@@ -163,6 +166,18 @@ fn read<T: DeserializeOwned>(topic: &str, payload: &[u8], bound: usize) -> Resul
         tracing::warn!(topic, %error, "message ignored: does not read");
         Unread::Syntax(error)
     })
+}
+
+/// A document and the values beside it, with which it may fill a packet. Values that do not read leave the document
+/// as it is; why is not said, since the reason would quote them.
+fn received(topic: &str, payload: &[u8]) -> Result<Received, Unread> {
+    let document = read(topic, payload, PACKET_MAX)?;
+    let confidential = serde_json::from_slice::<Enclosed>(payload).map(|enclosed| enclosed.confidential);
+    let confidential = confidential.unwrap_or_else(|_| {
+        tracing::warn!(topic, "the values beside the document do not read; update the agent");
+        Confidential::default()
+    });
+    Ok(Received { document, confidential })
 }
 
 /// A document of a later schema need not read at all, but for its number.
@@ -203,7 +218,7 @@ mod tests {
 
     fn generations(inbox: &Inbox) -> Vec<u64> {
         let next = || match inbox.next() {
-            Some(Down::Desired(document)) => Some(document.generation),
+            Some(Down::Desired(received)) => Some(received.document.generation),
             _ => None,
         };
         std::iter::from_fn(next).collect()
@@ -236,7 +251,7 @@ mod tests {
             }
         }
         let mut long = serde_json::to_vec(&document("home", 1)).unwrap();
-        long.resize(DOCUMENT_MAX + 1, b' ');
+        long.resize(PACKET_MAX + 1, b' ');
         inbox.take_in("edgeloom/v1/n1/desired", &long);
         take_in(&Inbox::new("n2".parse().unwrap()), &document("home", 1));
         assert!(inbox.next().is_none());

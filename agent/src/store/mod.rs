@@ -3,6 +3,7 @@
 //! ```text
 //! desired.json, desired.copy.json   the desired state in force, twice: the truth
 //! desired*.json.damaged             what a damaged one of them held last
+//! secrets.key                       opens the values beside the document, unless agent.toml names another file
 //! history/                          sled: restarts of tasks and the last documents taken; may be lost
 //! lock                              held by the one agent that runs here
 //! ```
@@ -17,6 +18,9 @@ pub(crate) use edgeloom_disk::{Lock, LockError};
 pub(crate) use history::{Event, History};
 
 use std::path::Path;
+
+/// Below the state directory.
+pub(crate) const SECRETS_KEY: &str = "secrets.key";
 
 /// Takes the state directory for this process; a second agent is refused.
 pub(crate) fn lock(state_dir: &Path) -> Result<Lock, LockError> {

@@ -23,6 +23,8 @@ pub(crate) struct Situation<'a> {
     pub silence: bool,
     /// The container cannot be started again and has to be made anew.
     pub spoilt: bool,
+    /// The values of all its secrets are known.
+    pub secrets: bool,
 }
 
 /// What is known of the wanted image.
@@ -68,6 +70,8 @@ pub(crate) enum Waiting {
     Unpause,
     /// The controller's word that the task is still wanted here.
     Controller,
+    /// Values of secrets, which only the controller has.
+    Secrets,
 }
 
 /// The next action.
@@ -136,6 +140,8 @@ fn obstacle(situation: &Situation<'_>) -> Option<Waiting> {
         Some(Waiting::Network)
     } else if !situation.address_free {
         Some(Waiting::Address)
+    } else if !situation.secrets {
+        Some(Waiting::Secrets)
     } else {
         None
     }
@@ -159,6 +165,7 @@ mod tests {
             pausing: false,
             silence: false,
             spoilt: false,
+            secrets: true,
         }
     }
 
@@ -193,6 +200,22 @@ mod tests {
         assert_eq!(step(&none), Action::Wait(Waiting::Controller));
         let missing = Situation { image: Image::Missing, ..none };
         assert_eq!(step(&missing), Action::Pull, "what it needs is fetched meanwhile");
+    }
+
+    #[test]
+    fn without_its_secrets_a_task_does_not_start_but_one_that_runs_goes_on() {
+        let wanted = spec("t", "h1");
+        for (state, action) in [
+            (FoundState::Running, Action::Nothing),
+            (FoundState::Exited(Some(0)), Action::Wait(Waiting::Secrets)),
+            (FoundState::Created, Action::Wait(Waiting::Secrets)),
+        ] {
+            let found = found("t", "h1", state);
+            let situation = Situation { secrets: false, ..situation(Some(&wanted), Some(&found)) };
+            assert_eq!(step(&situation), action, "{state:?}");
+        }
+        let none = Situation { secrets: false, ..situation(Some(&wanted), None) };
+        assert_eq!(step(&none), Action::Wait(Waiting::Secrets));
     }
 
     #[test]

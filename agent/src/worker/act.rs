@@ -7,7 +7,9 @@ use crate::engine::{
     TaskKey,
 };
 use crate::network::{NetworkError, NetworkThread};
+use crate::secrets::{SecretFiles, Values};
 use crate::store::{DesiredFile, StateError};
+use edgeloom_common::confidential::{Confidential, Login};
 use edgeloom_common::desired::{ContainerSpec, DesiredState, ImageRef, Pool, Version};
 use edgeloom_net::Problem;
 use std::sync::Arc;
@@ -19,15 +21,16 @@ use tokio::time::Instant;
 /// What to carry out.
 #[derive(Debug)]
 pub(super) enum Todo {
-    Save(Arc<DesiredState>),
+    /// A document, and the values beside it.
+    Save(Arc<DesiredState>, Arc<Confidential>),
     EnsureNetwork(Pool),
     Apply(Arc<DesiredState>),
     /// List containers; the number tells how many actions had begun before.
     List(u64),
     LookForImage(ImageRef),
-    Pull(ImageRef, watch::Sender<PullProgress>),
-    Create(ContainerSpec),
-    Start(FoundContainer),
+    Pull(ImageRef, Option<Login>, watch::Sender<PullProgress>),
+    Create(ContainerSpec, Values),
+    Start(FoundContainer, Values),
     Limit(FoundContainer, Limits),
     Stop(FoundContainer),
     Remove(FoundContainer),
@@ -63,11 +66,12 @@ pub(super) struct Actions<E> {
     running: JoinSet<Done>,
 }
 
-/// What is kept on disk.
+/// What is kept on disk, and in memory for containers.
 #[derive(Debug, Clone)]
 pub(super) struct Files {
     pub(super) desired: DesiredFile,
     pub(super) contact: ContactFile,
+    pub(super) secrets: SecretFiles,
 }
 
 impl<E: ContainerEngine> Actions<E> {
@@ -100,7 +104,7 @@ impl<E: ContainerEngine> Actions<E> {
         let network = self.network.clone();
         let bridge = self.bridge.clone();
         match todo {
-            Todo::Save(document) => self.save(document),
+            Todo::Save(document, confidential) => self.save(document, confidential),
             Todo::EnsureNetwork(pool) => drop(self.running.spawn(async move {
                 let spec = NetworkSpec { bridge, pool: pool.clone() };
                 Done::NetworkEnsured(pool, engine.ensure_network(&spec).await)
@@ -116,12 +120,18 @@ impl<E: ContainerEngine> Actions<E> {
                 let present = engine.image_present(&image).await;
                 Done::ImageLooked(image, present)
             })),
-            Todo::Pull(image, progress) => drop(self.running.spawn(async move {
-                let pulled = engine.pull(&image, &progress).await;
+            Todo::Pull(image, login, progress) => drop(self.running.spawn(async move {
+                let pulled = engine.pull(&image, login.as_ref(), &progress).await;
                 Done::Pulled(image, pulled)
             })),
-            Todo::Create(spec) => drop(self.running.spawn(create(engine, spec, bridge))),
-            Todo::Start(container) => drop(self.running.spawn(start(engine, container))),
+            Todo::Create(spec, values) => {
+                let files = self.files.secrets.clone();
+                self.running.spawn(create(engine, (spec, bridge), (files, values)));
+            }
+            Todo::Start(container, values) => {
+                let files = self.files.secrets.clone();
+                self.running.spawn(start(engine, container, (files, values)));
+            }
             Todo::Limit(container, limits) => drop(self.running.spawn(async move {
                 let limited = engine.limit(&container.id, limits).await;
                 Done::Limited(FoundContainer { limits: limits.into(), ..container }, limited)
@@ -134,35 +144,62 @@ impl<E: ContainerEngine> Actions<E> {
                 let file = self.files.contact.clone();
                 self.running.spawn_blocking(move || Done::ContactKept(file.save(silence)));
             }
-            Todo::Remove(container) => drop(self.running.spawn(async move {
-                let removed = engine.remove(&container.id).await;
-                Done::Removed(container, removed)
-            })),
+            Todo::Remove(container) => {
+                let files = self.files.secrets.clone();
+                self.running.spawn(async move {
+                    let removed = engine.remove(&container.id).await;
+                    if removed.is_ok() {
+                        files.remove(&container.key);
+                    }
+                    Done::Removed(container, removed)
+                });
+            }
         }
     }
 
     /// Syncing a file takes long on a flash card: not on the loop's thread.
-    fn save(&mut self, document: Arc<DesiredState>) {
+    fn save(&mut self, document: Arc<DesiredState>, confidential: Arc<Confidential>) {
         let file = self.files.desired.clone();
-        self.running.spawn_blocking(move || Done::Saved(document.version(), file.save(&document)));
+        self.running
+            .spawn_blocking(move || Done::Saved(document.version(), file.save(&document, &confidential)));
     }
 }
 
-async fn create<E: ContainerEngine>(engine: Arc<E>, spec: ContainerSpec, bridge: String) -> Done {
+/// Writing to memory waits for nothing, so it may happen on the loop's thread.
+type Secrets = (SecretFiles, Values);
+
+async fn create<E: ContainerEngine>(
+    engine: Arc<E>,
+    (spec, bridge): (ContainerSpec, String),
+    (files, values): Secrets,
+) -> Done {
     let key = TaskKey::of(&spec);
-    match engine.create(&spec, &bridge).await {
+    // Docker makes no container whose folder is not there.
+    let created = match files.write(&key, &values) {
+        Ok(()) => engine.create(&spec, &bridge).await,
+        Err(error) => Err(error.into()),
+    };
+    match created {
         Err(error) => Done::Started(key, None, Err(error)),
         Ok(id) => {
             let limits = Limits::of(&spec).into();
             let (address, state) = (Some(spec.address), FoundState::Created);
             let container = FoundContainer { id, key, spec_hash: spec.spec_hash, address, limits, state };
-            start(engine, container).await
+            start(engine, container, (files, values)).await
         }
     }
 }
 
-async fn start<E: ContainerEngine>(engine: Arc<E>, container: FoundContainer) -> Done {
-    let started = engine.start(&container.id).await;
+/// The files are written anew each time: after a reboot they are gone, and a value may be another since.
+async fn start<E: ContainerEngine>(
+    engine: Arc<E>,
+    container: FoundContainer,
+    (files, values): Secrets,
+) -> Done {
+    let started = match files.write(&container.key, &values) {
+        Ok(()) => engine.start(&container.id).await,
+        Err(error) => Err(error.into()),
+    };
     let state = if started.is_ok() { FoundState::Running } else { container.state };
     Done::Started(container.key.clone(), Some(FoundContainer { state, ..container }), started)
 }

@@ -5,9 +5,12 @@ use super::contact::Contact;
 use super::images::Images;
 use super::task::Task;
 use crate::engine::{EngineError, FoundContainer, FoundState, Limits, TaskKey};
+use crate::secrets::Values;
 use crate::store::{Event, History};
 use crate::task::step::{Action, Image, Situation, Waiting, step};
+use edgeloom_common::confidential::Confidential;
 use edgeloom_common::desired::{ContainerSpec, DesiredState};
+use edgeloom_common::ids::SecretName;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
 
@@ -131,15 +134,15 @@ impl Containers {
         let action = self.action(key, wanted, context);
         let found = self.found.as_ref().and_then(|found| found.get(key)).cloned();
         let todo = match action {
-            Action::Create => Todo::Create(wanted?.clone()),
-            Action::Start => Todo::Start(found?),
+            Action::Create => Todo::Create(wanted?.clone(), context.values(wanted?)?),
+            Action::Start => Todo::Start(found?, context.values(wanted?)?),
             Action::Limit => Todo::Limit(found?, Limits::of(wanted?)),
             Action::Stop => Todo::Stop(found?),
             Action::Remove => Todo::Remove(found?),
             Action::Nothing | Action::Wait(_) | Action::LookForImage | Action::Pull => return None,
         };
         let stopped = self.tasks.get(key).is_some_and(Task::was_stopped);
-        if let Todo::Start(FoundContainer { state: FoundState::Exited(exit_code), .. }) = &todo
+        if let Todo::Start(FoundContainer { state: FoundState::Exited(exit_code), .. }, _) = &todo
             && !stopped
         {
             self.count_restart(key, *exit_code);
@@ -169,6 +172,7 @@ impl Containers {
             pausing: task.is_some_and(|task| task.is_pausing(context.now)),
             silence: wanted.is_some_and(|spec| context.is_over(spec)),
             spoilt: task.is_some_and(Task::is_spoilt),
+            secrets: wanted.is_none_or(|spec| context.knows_values(spec)),
         })
     }
 
@@ -304,11 +308,22 @@ pub(super) struct Context<'a> {
     pub(super) document: Option<&'a DesiredState>,
     pub(super) images: &'a Images,
     pub(super) contact: &'a Contact,
+    pub(super) confidential: &'a Confidential,
     pub(super) network_applied: bool,
     pub(super) now: Instant,
 }
 
 impl Context<'_> {
+    pub(super) fn knows_values(&self, spec: &ContainerSpec) -> bool {
+        spec.secrets.keys().all(|name| self.confidential.secrets.contains_key(name))
+    }
+
+    /// The values of all secrets of a task; none if one is not known.
+    pub(super) fn values(&self, spec: &ContainerSpec) -> Option<Values> {
+        let value = |name: &SecretName| Some((name.clone(), self.confidential.secrets.get(name)?.clone()));
+        spec.secrets.keys().map(value).collect()
+    }
+
     /// The task may not run without the controller any more.
     pub(super) fn is_over(&self, spec: &ContainerSpec) -> bool {
         self.document.is_some_and(|document| self.contact.is_over(document, spec, self.now))

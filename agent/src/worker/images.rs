@@ -7,7 +7,9 @@ use super::act::Todo;
 use crate::engine::{EngineError, PullProgress};
 use crate::task::backoff::{Backoff, jitter};
 use crate::task::step::Image;
+use edgeloom_common::confidential::{Confidential, Login};
 use edgeloom_common::desired::{DesiredState, ImageRef};
+use edgeloom_common::registry::RegistryHost;
 use edgeloom_common::report::PullState;
 use edgeloom_common::units::Bytes;
 use std::collections::BTreeMap;
@@ -66,6 +68,11 @@ impl Images {
         }
     }
 
+    /// Logins are others: what failed may be tried at once.
+    pub(super) fn retry_now(&mut self) {
+        self.records.values_mut().for_each(|record| record.pause = None);
+    }
+
     /// Somebody may have removed this one.
     pub(super) fn doubt(&mut self, image: &ImageRef) {
         if let Some(record) = self.records.get_mut(image) {
@@ -88,7 +95,12 @@ impl Images {
 
     /// Looks for unknown images, all at once; pulls the first missing one as soon as all before it are
     /// known. One that failed lets others pass until its pause is over.
-    pub(super) fn next_actions(&mut self, document: &DesiredState, now: Instant) -> Vec<Todo> {
+    pub(super) fn next_actions(
+        &mut self,
+        document: &DesiredState,
+        confidential: &Confidential,
+        now: Instant,
+    ) -> Vec<Todo> {
         let mut todo = Vec::new();
         let mut may_pull = !self.pulling;
         for image in needed(document) {
@@ -106,7 +118,7 @@ impl Images {
                     may_pull = false;
                     let (sender, progress) = watch::channel(PullProgress::default());
                     record.pull = Some(Pull { progress, done: false, error: String::new() });
-                    todo.push(Todo::Pull(image.clone(), sender));
+                    todo.push(Todo::Pull(image.clone(), login(confidential, image), sender));
                 }
                 _ => {}
             }
@@ -172,6 +184,10 @@ impl Images {
     }
 }
 
+fn login(confidential: &Confidential, image: &ImageRef) -> Option<Login> {
+    confidential.logins.get(&RegistryHost::of_image(&image.repository)?).cloned()
+}
+
 /// In the order of pulls; a document written by hand may leave the list out.
 fn needed(document: &DesiredState) -> impl Iterator<Item = &ImageRef> {
     document.images.iter().chain(document.containers.iter().map(|container| &container.image))
@@ -204,9 +220,13 @@ mod tests {
         DesiredState { images: ["z", "a", "m"].map(image).to_vec(), ..document(1, vec![container]) }
     }
 
+    fn actions(images: &mut Images, document: &DesiredState, now: Instant) -> Vec<Todo> {
+        images.next_actions(document, &Confidential::default(), now)
+    }
+
     fn pulls(todo: &[Todo]) -> Vec<String> {
         let name = |todo: &Todo| match todo {
-            Todo::Pull(image, _) => Some(image.name.clone()),
+            Todo::Pull(image, ..) => Some(image.name.clone()),
             _ => None,
         };
         todo.iter().filter_map(name).collect()
@@ -215,15 +235,15 @@ mod tests {
     #[test]
     fn images_are_pulled_in_the_order_of_the_list_whatever_is_looked_up_first() {
         let (mut images, listed, now) = (Images::default(), listed(), Instant::now());
-        assert_eq!(images.next_actions(&listed, now).len(), 3, "all are looked for at once");
+        assert_eq!(actions(&mut images, &listed, now).len(), 3, "all are looked for at once");
         for name in ["m", "a"] {
             images.looked(&image(name), Ok(false), now);
-            assert!(images.next_actions(&listed, now).is_empty(), "z is not known yet");
+            assert!(actions(&mut images, &listed, now).is_empty(), "z is not known yet");
         }
         images.looked(&image("z"), Ok(false), now);
         for name in ["z", "a", "m"] {
-            assert_eq!(pulls(&images.next_actions(&listed, now)), [name]);
-            assert!(images.next_actions(&listed, now).is_empty(), "one pull at a time");
+            assert_eq!(pulls(&actions(&mut images, &listed, now)), [name]);
+            assert!(actions(&mut images, &listed, now).is_empty(), "one pull at a time");
             images.pulled(&image(name), Ok(()), now);
         }
         assert!(images.all_present(&listed));
@@ -232,11 +252,11 @@ mod tests {
     #[test]
     fn an_image_that_fails_lets_the_next_one_pass() {
         let (mut images, listed, now) = (Images::default(), listed(), Instant::now());
-        images.next_actions(&listed, now);
+        actions(&mut images, &listed, now);
         ["z", "a", "m"].iter().for_each(|name| images.looked(&image(name), Ok(false), now));
-        assert_eq!(pulls(&images.next_actions(&listed, now)), ["z"]);
+        assert_eq!(pulls(&actions(&mut images, &listed, now)), ["z"]);
         let error = EngineError::Unreachable { socket: "s".to_owned(), reason: "r".to_owned() };
         images.pulled(&image("z"), Err(error), now);
-        assert_eq!(pulls(&images.next_actions(&listed, now)), ["a"]);
+        assert_eq!(pulls(&actions(&mut images, &listed, now)), ["a"]);
     }
 }

@@ -28,10 +28,12 @@ use crate::engine::{ContainerEngine, Owner};
 use crate::layers::Exchange;
 use crate::network::NetworkThread;
 use crate::notify::Pulse;
+use crate::secrets::SecretFiles;
 use crate::store::{DesiredFile, Event, History, Loaded};
-use crate::wire::Up;
+use crate::wire::{Received, Up};
 use act::{Actions, Done, Files};
 use contact::Contact;
+use containers::by_key;
 use edgeloom_common::desired::DesiredState;
 use edgeloom_common::report::Observed;
 use edgeloom_notify::Service;
@@ -49,7 +51,7 @@ const PROGRESS_PERIOD: Duration = Duration::from_secs(1);
 /// What the worker is told.
 #[derive(Debug)]
 pub(crate) enum Command {
-    Desired(Box<DesiredState>),
+    Desired(Box<Received>),
     /// A document came that is none.
     Refused(Refusal),
     /// The controller has lost what it wanted of this node.
@@ -79,6 +81,7 @@ pub(crate) struct Settings<E> {
     pub history: History,
     /// Neighbours that layers come from and go to.
     pub exchange: Option<Exchange>,
+    pub secrets: SecretFiles,
 }
 
 /// The worker; [`Worker::run`] is its life.
@@ -98,16 +101,20 @@ pub(crate) struct Worker<E> {
 impl<E: ContainerEngine> Worker<E> {
     /// A worker that goes on with the document on disk.
     pub(crate) fn new(settings: Settings<E>, up: mpsc::Sender<Up>) -> Self {
-        let Settings { owner, bridge, engine, network, file, contact, history, exchange } = settings;
+        let Settings { owner, bridge, engine, network, file, contact, history, exchange, secrets } = settings;
         let mut state = NodeState::new(history, Contact::at_start(contact.load(), Instant::now()));
         match file.load() {
-            Ok(Some(Loaded { document, remark })) => {
+            Ok(Some(Loaded { document, confidential, remark, closed })) => {
                 match judge(&document, None, &owner) {
                     Ok(_) => {
                         exchange.iter().for_each(|exchange| exchange.follow(&document));
-                        state.take(document);
+                        state.take(Received { document, confidential });
                     }
                     Err(refusal) => state.refused(refusal.to_string()),
+                }
+                if let Some(closed) = closed {
+                    tracing::error!(%closed, "desired state");
+                    state.refused(closed.to_string());
                 }
                 if let Some(remark) = remark {
                     tracing::error!(%remark, "desired state");
@@ -118,7 +125,9 @@ impl<E: ContainerEngine> Worker<E> {
             Err(error) => state.refused(error.to_string()),
         }
         state.saved(state.version());
-        let actions = Actions::new(engine, network, bridge, Files { desired: file, contact });
+        // What was written for a container that was never made, when the agent died in between.
+        secrets.retain(&state.desired().map(by_key).unwrap_or_default().into_keys().collect());
+        let actions = Actions::new(engine, network, bridge, Files { desired: file, contact, secrets });
         Self { state, actions, owner, exchange, up, sent: None, asked: false, pulse: Pulse::default() }
     }
 
@@ -190,7 +199,7 @@ impl<E: ContainerEngine> Worker<E> {
 
     fn follow(&mut self, command: Command) {
         match command {
-            Command::Desired(document) => self.judge(*document),
+            Command::Desired(received) => self.judge(*received),
             Command::Refused(refusal) => self.refuse(&refusal),
             Command::Connected => (self.sent, self.asked) = (None, false),
             Command::DocumentAsked => self.asked = true,
@@ -201,18 +210,19 @@ impl<E: ContainerEngine> Worker<E> {
         }
     }
 
-    fn judge(&mut self, document: DesiredState) {
-        match judge(&document, self.state.desired(), &self.owner) {
+    fn judge(&mut self, received: Received) {
+        match judge(&received.document, self.state.desired(), &self.owner) {
             Ok(Verdict::Take) => {
-                let version = document.version();
+                let version = received.document.version();
                 tracing::info!(epoch = version.epoch, generation = version.generation, "desired state taken");
                 self.state.history().append(&Event::Taken(version));
-                self.exchange.iter().for_each(|exchange| exchange.follow(&document));
-                self.state.take(document);
+                self.exchange.iter().for_each(|exchange| exchange.follow(&received.document));
+                self.state.take(received);
                 self.state.contact.confirmed();
             }
             // Whoever repeats a document has not heard what became of it.
             Ok(Verdict::Repeat) => {
+                self.state.take_again(&received);
                 self.state.contact.confirmed();
                 self.sent = None;
             }

@@ -12,6 +12,9 @@ use tokio::time::Instant;
 /// Problems told at a time: more do not help anybody.
 const PROBLEMS_MAX: usize = 32;
 
+/// Why a task does not start whose secrets are not here.
+const UNTOLD: &str = "waits for the values of its secrets, which only the controller can send";
+
 /// Why a task is stopped that is to stop without the controller.
 const SILENCE: &str = "stopped until the controller, not heard of for too long, sends its document";
 
@@ -27,6 +30,7 @@ impl NodeState {
             document: self.desired(),
             images: &self.images,
             contact: &self.contact,
+            confidential: &self.confidential,
             network_applied: self.kernel.carries(version),
             now: Instant::now(),
         };
@@ -62,6 +66,8 @@ impl NodeState {
         let mut error = task.map(|task| task.error.clone()).unwrap_or_default();
         if wanted.is_some_and(|spec| context.is_over(spec)) {
             error = SILENCE.to_owned();
+        } else if phase != ContainerPhase::Running && wanted.is_some_and(|spec| !context.knows_values(spec)) {
+            error = UNTOLD.to_owned();
         }
         let hash = found.map(|found| &found.spec_hash).or(wanted.map(|spec| &spec.spec_hash));
         ContainerState {

@@ -7,7 +7,10 @@ use super::images::Images;
 use super::kernel::KernelState;
 use crate::engine::{EngineError, FoundContainer, TaskKey};
 use crate::store::History;
+use crate::wire::Received;
+use edgeloom_common::confidential::Confidential;
 use edgeloom_common::desired::{DesiredState, Version};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -15,6 +18,8 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub(crate) struct NodeState {
     pub(super) desired: Option<Arc<DesiredState>>,
+    /// What the document names.
+    pub(super) confidential: Arc<Confidential>,
     pub(super) kernel: KernelState,
     pub(super) images: Images,
     pub(super) containers: Containers,
@@ -24,6 +29,8 @@ pub(crate) struct NodeState {
     pub(super) save_error: String,
     /// The version on disk.
     saved: Version,
+    /// The values of the document in force are others than when it was written, or being written, last.
+    values_changed: bool,
     saving: bool,
     /// The version that could not be saved, until the next look.
     unsaved: Option<Version>,
@@ -37,6 +44,7 @@ impl NodeState {
     pub(super) fn new(history: History, contact: Contact) -> Self {
         Self {
             desired: None,
+            confidential: Arc::default(),
             kernel: KernelState::default(),
             images: Images::default(),
             containers: Containers::new(history),
@@ -44,6 +52,7 @@ impl NodeState {
             refusal: String::new(),
             save_error: String::new(),
             saved: Version::default(),
+            values_changed: false,
             saving: false,
             unsaved: None,
             offered: Version::default(),
@@ -67,11 +76,36 @@ impl NodeState {
     }
 
     /// Puts a document in force.
-    pub(super) fn take(&mut self, document: DesiredState) {
+    pub(super) fn take(&mut self, received: Received) {
+        let Received { document, confidential } = received;
         self.refusal.clear();
         self.images.retain(&document);
         self.containers.turn(self.desired.as_deref(), &document);
+        self.learn(&document, &confidential);
         self.desired = Some(Arc::new(document));
+    }
+
+    /// Takes in the values that came with the document in force, once more.
+    pub(super) fn take_again(&mut self, received: &Received) {
+        let before = Arc::clone(&self.confidential);
+        self.learn(&received.document, &received.confidential);
+        if self.confidential != before {
+            self.values_changed = true;
+            self.unsaved = None;
+            self.refusal.clear();
+        }
+    }
+
+    /// Keeps the values that the document names: as they came, or as they were where none came.
+    fn learn(&mut self, document: &DesiredState, came: &Confidential) {
+        let held = &self.confidential;
+        let names = document.containers.iter().flat_map(|spec| spec.secrets.keys());
+        let secrets = newest(names, [&came.secrets, &held.secrets]);
+        let logins = newest(document.logins.keys(), [&came.logins, &held.logins]);
+        if held.logins != logins {
+            self.images.retry_now();
+        }
+        self.confidential = Arc::new(Confidential { secrets, logins });
     }
 
     pub(super) fn refused(&mut self, reason: String) {
@@ -140,24 +174,27 @@ impl NodeState {
         if let Some(document) = &document {
             todo.extend(self.save(document));
             todo.extend(self.kernel.next_actions(document, now));
-            todo.extend(self.images.next_actions(document, now));
+            todo.extend(self.images.next_actions(document, &self.confidential, now));
             todo.extend(self.contact.news_for_disk(document, now).map(Todo::KeepContact));
         }
         let network_applied = self.kernel.carries(self.version());
-        let (images, contact) = (&self.images, &self.contact);
-        let context = Context { document: document.as_deref(), images, contact, network_applied, now };
-        let kept = document.as_deref().filter(|_| self.is_kept());
+        let (images, contact, confidential) = (&self.images, &self.contact, &*self.confidential);
+        let document = document.as_deref();
+        let context = Context { document, images, contact, confidential, network_applied, now };
+        let kept = document.filter(|_| self.is_kept());
         todo.extend(self.containers.next_actions(kept, &context));
         todo
     }
 
     fn save(&mut self, document: &Arc<DesiredState>) -> Option<Todo> {
         let version = document.version();
-        if self.saving || self.saved == version || self.unsaved == Some(version) {
+        let is_kept = self.saved == version && !self.values_changed;
+        if self.saving || is_kept || self.unsaved == Some(version) {
             return None;
         }
         self.saving = true;
-        Some(Todo::Save(Arc::clone(document)))
+        self.values_changed = false;
+        Some(Todo::Save(Arc::clone(document), Arc::clone(&self.confidential)))
     }
 
     /// Takes in how an action ended.
@@ -169,7 +206,7 @@ impl NodeState {
                 match &saved {
                     Ok(()) => self.saved = version,
                     // A full disk is tried again at the next look, and reported until then.
-                    Err(_) => self.unsaved = Some(version),
+                    Err(_) => (self.unsaved, self.values_changed) = (Some(version), true),
                 }
                 self.save_error = saved.err().map(|error| error.to_string()).unwrap_or_default();
             }
@@ -208,6 +245,15 @@ impl NodeState {
     }
 }
 
+/// The first entry of each name.
+fn newest<'a, K: Ord + Clone + 'a, V: Clone>(
+    names: impl Iterator<Item = &'a K>,
+    from: [&BTreeMap<K, V>; 2],
+) -> BTreeMap<K, V> {
+    let find = |name: &K| from.iter().find_map(|map| map.get(name)).cloned();
+    names.filter_map(|name| Some((name.clone(), find(name)?))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,7 +271,7 @@ mod tests {
         state.next_actions(now);
         state.absorb(Done::Applied(state.version(), Ok(vec![])), now);
         let step = |todo: Todo| match todo {
-            Todo::Create(_) => Some("create"),
+            Todo::Create(..) => Some("create"),
             Todo::Remove(_) => Some("remove"),
             _ => None,
         };
@@ -235,7 +281,7 @@ mod tests {
     fn with_container_of_the_first_document(disk: &tempfile::TempDir) -> NodeState {
         let contact = Contact::at_start(Past::Nothing, Instant::now());
         let mut state = NodeState::new(History::open(disk.path()).0, contact);
-        state.take(document(1, vec![spec("a", "h1")]));
+        state.take(document(1, vec![spec("a", "h1")]).into());
         state.saved(state.version());
         state.absorb(Done::Listed(0, Ok(vec![found("a", "h1", FoundState::Running)])), Instant::now());
         state
@@ -246,7 +292,7 @@ mod tests {
         let disk = tempfile::tempdir().unwrap();
         let mut state = with_container_of_the_first_document(&disk);
         assert!(steps(&mut state).is_empty() && state.observed().network_applied);
-        state.take(document(2, vec![]));
+        state.take(document(2, vec![]).into());
         assert!(steps(&mut state).is_empty() && !state.observed().network_applied);
         state.absorb(Done::Saved(state.version(), Ok(())), Instant::now());
         assert!(state.observed().network_applied);
@@ -257,7 +303,7 @@ mod tests {
     fn a_disk_that_takes_nothing_does_not_keep_a_job_from_being_stopped() {
         let disk = tempfile::tempdir().unwrap();
         let mut state = with_container_of_the_first_document(&disk);
-        state.take(document(2, vec![]));
+        state.take(document(2, vec![]).into());
         assert!(steps(&mut state).is_empty());
         let full = StateError::Write { path: "desired.json".into(), source: ErrorKind::StorageFull.into() };
         state.absorb(Done::Saved(state.version(), Err(full)), Instant::now());

@@ -1,5 +1,7 @@
 //! The whole worker over a fake engine and a fake kernel: documents in, observed state out.
 
+mod secrets;
+
 use super::act::{Done, Todo};
 use super::contact::Contact;
 use super::{Command, NodeState, Settings, Worker};
@@ -7,8 +9,10 @@ use crate::contact::{ContactFile, Past};
 use crate::engine::fake::{DIGEST, FakeEngine, document, found, owner, spec};
 use crate::engine::{ContainerEngine, EngineError, FoundState, Limits, TaskKey};
 use crate::network::NetworkThread;
+use crate::secrets::SecretFiles;
 use crate::store::{DesiredFile, History, StateError};
 use crate::wire::Up;
+use edgeloom_common::confidential::Confidential;
 use edgeloom_common::desired::{ContainerSpec, DesiredState};
 use edgeloom_common::report::{ContainerPhase, Observed};
 use edgeloom_common::units::{Bytes, MilliCores};
@@ -29,6 +33,7 @@ struct Node {
     engine: FakeEngine,
     network: NetworkThread,
     disk: TempDir,
+    memory: TempDir,
 }
 
 /// One life of the agent on a node.
@@ -53,7 +58,16 @@ impl Node {
         };
         let kernel = Fake::with_interfaces(&["edgeloom0", "link0"]);
         let network = NetworkThread::start(move || Network::over(kernel, settings)).unwrap();
-        Self { engine: FakeEngine::with_registry(&[DIGEST]), network, disk }
+        Self {
+            engine: FakeEngine::with_registry(&[DIGEST]),
+            network,
+            disk,
+            memory: TempDir::new_in("/dev/shm").unwrap(),
+        }
+    }
+
+    fn secret_files(&self) -> SecretFiles {
+        SecretFiles::new(self.memory.path(), &"n1".parse().unwrap())
     }
 
     fn agent(&self) -> Agent {
@@ -65,10 +79,11 @@ impl Node {
             bridge: "edgeloom0".to_owned(),
             engine: Arc::new(self.engine.clone()),
             network: self.network.clone(),
-            file: DesiredFile::open(self.disk.path()).unwrap(),
+            file: DesiredFile::open(self.disk.path(), self.disk.path().join("secrets.key")).unwrap(),
             contact: ContactFile::in_directory(self.disk.path()),
             history,
             exchange: None,
+            secrets: self.secret_files(),
         };
         let running = tokio::spawn(Worker::new(settings, up).run(inbox, CancellationToken::new()));
         Agent { commands, said, running }
@@ -77,7 +92,7 @@ impl Node {
 
 impl Agent {
     async fn tell(&self, document: DesiredState) {
-        self.commands.send(Command::Desired(Box::new(document))).await.unwrap();
+        self.commands.send(Command::Desired(Box::new(document.into()))).await.unwrap();
     }
 
     /// Waits for an observed state that satisfies the condition.
@@ -323,12 +338,12 @@ fn a_pause_ends_when_something_else_is_wanted() {
     let contact = Contact::at_start(Past::Nothing, Instant::now());
     let mut state = NodeState::new(History::open(disk.path()).0, contact);
     let now = Instant::now();
-    state.take(document(1, vec![spec("a", "h1")]));
+    state.take(document(1, vec![spec("a", "h1")]).into());
     let refused = EngineError::Unreachable { socket: "fake".to_owned(), reason: "away".to_owned() };
     state.absorb(Done::Removed(found("a", "h0", FoundState::Running), Err(refused)), now);
-    state.take(document(2, vec![spec("a", "h1"), spec("b", "h1")]));
+    state.take(document(2, vec![spec("a", "h1"), spec("b", "h1")]).into());
     assert!(state.next_pause(now).is_some());
-    state.take(document(3, vec![spec("a", "h2")]));
+    state.take(document(3, vec![spec("a", "h2")]).into());
     assert_eq!(state.next_pause(now), None);
 }
 
@@ -339,12 +354,12 @@ fn a_document_that_could_not_be_saved_is_saved_at_the_next_look() {
     let mut state = NodeState::new(History::open(disk.path()).0, contact);
     let saves = |state: &mut NodeState| {
         let todo = state.next_actions(Instant::now());
-        todo.iter().any(|todo| matches!(todo, Todo::Save(_)))
+        todo.iter().any(|todo| matches!(todo, Todo::Save(..)))
     };
     let full = || StateError::Write { path: "desired.json".into(), source: ErrorKind::StorageFull.into() };
     let document = document(1, vec![]);
     let version = document.version();
-    state.take(document);
+    state.take(document.into());
     assert!(saves(&mut state));
     state.absorb(Done::Saved(version, Err(full())), Instant::now());
     assert!(!saves(&mut state) && state.observed().problems.len() == 1);
@@ -392,7 +407,8 @@ async fn damaged_state_on_disk_is_reported_and_replaced_by_the_next_document() {
 #[tokio::test]
 async fn a_damaged_copy_on_disk_is_reported_and_the_other_one_is_in_force() {
     let node = Node::new();
-    DesiredFile::open(node.disk.path()).unwrap().save(&document(1, tasks("h1"))).unwrap();
+    let file = DesiredFile::open(node.disk.path(), node.disk.path().join("secrets.key")).unwrap();
+    file.save(&document(1, tasks("h1")), &Confidential::default()).unwrap();
     std::fs::write(node.disk.path().join("desired.json"), b"{\"schema\":1,").unwrap();
     let mut agent = node.agent();
     let observed = agent.converged(1).await;

@@ -3,7 +3,7 @@
 use super::{Places, text};
 use crate::config::Link;
 use crate::doctor::{ForwardingFound, LinkFound, NetworkFound, PortFound, Unread};
-use crate::store::{DesiredFile, Lock};
+use crate::store::{DesiredFile, Lock, SECRETS_KEY};
 use edgeloom_net::{Kernel, Linux, NetCapabilities, Network, Prefix, Settings};
 use edgeloom_observe::links::PORT;
 use std::collections::BTreeSet;
@@ -47,7 +47,7 @@ fn pool(state_dir: &Path) -> Option<Prefix> {
     if !state_dir.is_dir() {
         return None;
     }
-    let document = DesiredFile::open(state_dir).ok()?.peek()?;
+    let document = DesiredFile::open(state_dir, state_dir.join(SECRETS_KEY)).ok()?.peek()?;
     Some(Prefix::from(&document.pool))
 }
 

@@ -4,13 +4,15 @@ use super::{Docker, EngineError, FoundContainer, Request, has_status, limits};
 use crate::engine::{FoundLimits, FoundState, Limits, TaskKey, label};
 use bollard::models::{
     ContainerCreateBody, ContainerSummary, ContainerSummaryStateEnum, EndpointIpamConfig, EndpointSettings,
-    HostConfig, HostConfigLogConfig, NetworkingConfig, RestartPolicy, RestartPolicyNameEnum,
+    HostConfig, HostConfigLogConfig, Mount, MountType, NetworkingConfig, RestartPolicy,
+    RestartPolicyNameEnum,
 };
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, ListContainersOptionsBuilder, RemoveContainerOptionsBuilder,
     StartContainerOptions, StopContainerOptionsBuilder,
 };
 use edgeloom_common::desired::ContainerSpec;
+use edgeloom_common::job::SECRETS_FOLDER;
 use std::collections::HashMap;
 
 /// Grace between SIGTERM and SIGKILL: tasks are stream stages without state to write back.
@@ -92,7 +94,7 @@ fn body(docker: &Docker, spec: &ContainerSpec, bridge: &str) -> ContainerCreateB
         cmd: (!spec.command.is_empty()).then(|| spec.command.clone()),
         env: Some(spec.environment.iter().map(|(key, value)| format!("{key}={value}")).collect()),
         labels: Some(labels),
-        host_config: Some(host_config(spec, bridge)),
+        host_config: Some(HostConfig { mounts: secrets(docker, spec), ..host_config(spec, bridge) }),
         networking_config: Some(NetworkingConfig {
             endpoints_config: Some(HashMap::from([(bridge.to_owned(), endpoint)])),
         }),
@@ -119,6 +121,19 @@ fn host_config(spec: &ContainerSpec, bridge: &str) -> HostConfig {
         log_config: Some(log_files()),
         ..Default::default()
     }
+}
+
+/// The folder is mounted, not each file: one that a restart of the machine has emptied is filled again before
+/// the container starts.
+fn secrets(docker: &Docker, spec: &ContainerSpec) -> Option<Vec<Mount>> {
+    let mount = || Mount {
+        typ: Some(MountType::BIND),
+        source: Some(docker.secrets.of(&TaskKey::of(spec)).display().to_string()),
+        target: Some(SECRETS_FOLDER.to_owned()),
+        read_only: Some(true),
+        ..Default::default()
+    };
+    (!spec.secrets.is_empty()).then(|| vec![mount()])
 }
 
 /// Bounded, so that a task that talks all the time cannot fill the node's disk: 30 MB for each.

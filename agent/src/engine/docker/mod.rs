@@ -18,9 +18,11 @@ use super::{
     ContainerEngine, EngineError, EngineVersion, FoundContainer, Limits, LogSelection, NetworkFlaw,
     NetworkSpec, Owner, PullProgress,
 };
+use crate::secrets::{RUNTIME_DIR, SecretFiles};
 use bollard::errors::Error;
 use bollard::{API_DEFAULT_VERSION, Docker as Client};
 use edgeloom_blobs::Proxy;
+use edgeloom_common::confidential::Login;
 use edgeloom_common::desired::{ContainerSpec, ImageRef};
 use edgeloom_common::report::ImageStore;
 use std::path::PathBuf;
@@ -40,6 +42,7 @@ pub struct Docker {
     limits: limits::Known,
     /// What pulls go through.
     proxy: OnceLock<Proxy>,
+    secrets: SecretFiles,
 }
 
 /// What a request was about, for its error.
@@ -54,7 +57,13 @@ impl Docker {
     #[must_use]
     pub fn new(socket: PathBuf, owner: Owner) -> Self {
         let (client, limits, proxy) = (Mutex::new(None), limits::Known::default(), OnceLock::new());
-        Self { socket, owner, client, limits, proxy }
+        let secrets = SecretFiles::new(RUNTIME_DIR.as_ref(), &owner.node);
+        Self { socket, owner, client, limits, proxy, secrets }
+    }
+
+    /// The same, whose containers find their secrets here.
+    pub(crate) fn with_secrets(self, secrets: SecretFiles) -> Self {
+        Self { secrets, ..self }
     }
 
     /// Pulls go through this from now on.
@@ -162,9 +171,10 @@ impl ContainerEngine for Docker {
     async fn pull(
         &self,
         image: &ImageRef,
+        login: Option<&Login>,
         progress: &watch::Sender<PullProgress>,
     ) -> Result<(), EngineError> {
-        streams::pull(self, image, progress).await
+        streams::pull(self, (image, login), progress).await
     }
 
     async fn create(&self, spec: &ContainerSpec, bridge: &str) -> Result<String, EngineError> {

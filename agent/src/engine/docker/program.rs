@@ -9,8 +9,8 @@ use futures_util::StreamExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A task's program: says something, then waits for SIGTERM, or ends with the code it is given, after it
-/// has taken so many MiB and burnt so many milliseconds.
+/// A task's program: says something, and its secret if it has one, then waits for SIGTERM, or ends with the code it
+/// is given, after it has taken so many MiB and burnt so many milliseconds.
 const PROGRAM: &str = r#"
 #include <signal.h>
 #include <stdio.h>
@@ -22,6 +22,11 @@ static void end(int signal) { (void)signal; _exit(0); }
 int main(int count, char **words) {
     signal(SIGTERM, end);
     puts("said once");
+    char secret[64] = "";
+    FILE *file = fopen("/run/secrets/password", "r");
+    if (file && fgets(secret, sizeof secret, file)) printf("secret %s\n", secret);
+    if (file && (fopen("/run/secrets/other", "w") || fopen("/run/secrets/password", "a"))) puts("writable");
+    if (file) puts("tried to write");
     fflush(stdout);
     if (count > 3) {
         memset(malloc((size_t)atoi(words[3]) << 20), 1, (size_t)atoi(words[3]) << 20);

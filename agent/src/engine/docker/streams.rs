@@ -7,6 +7,7 @@ use bollard::auth::DockerCredentials;
 use bollard::errors::Error;
 use bollard::models::CreateImageInfo;
 use bollard::query_parameters::{CreateImageOptionsBuilder, EventsOptionsBuilder, LogsOptionsBuilder};
+use edgeloom_common::confidential::Login;
 use edgeloom_common::desired::ImageRef;
 use futures_util::{Stream, StreamExt, pin_mut};
 use std::collections::HashMap;
@@ -19,20 +20,25 @@ const PULL_STALL: Duration = Duration::from_secs(180);
 
 pub(super) async fn pull(
     docker: &Docker,
-    image: &ImageRef,
+    (image, login): (&ImageRef, Option<&Login>),
     progress: &watch::Sender<PullProgress>,
 ) -> Result<(), EngineError> {
     if let Some((proxy, digest)) = docker.proxy.get().zip(image.digest.parse().ok())
         && !image.repository.is_empty()
     {
-        match through::pull(docker, proxy, (image, &digest), progress).await {
+        match through::pull(docker, proxy, (image, &digest, login), progress).await {
             Ok(()) => return Ok(()),
             Err(error) => {
                 tracing::warn!(image = %image.name, %error, "no pull through the layer store; without it");
             }
         }
     }
-    fetch(docker, (&pull_reference(image), None), progress).await
+    let credentials = login.map(|login| DockerCredentials {
+        username: Some(login.username.clone()),
+        password: Some(login.password.expose().to_owned()),
+        ..Default::default()
+    });
+    fetch(docker, (&pull_reference(image), credentials), progress).await
 }
 
 /// Has Docker fetch what is under this name, as whoever the credentials say.

@@ -5,7 +5,8 @@ use super::{Docker, EngineError, Request, has_status, streams};
 use crate::engine::PullProgress;
 use bollard::auth::DockerCredentials;
 use bollard::query_parameters::{RemoveImageOptions, TagImageOptionsBuilder};
-use edgeloom_blobs::{Digest, Proxy, Ticket, Upstream};
+use edgeloom_blobs::{Credentials, Digest, Proxy, Ticket, Upstream};
+use edgeloom_common::confidential::Login;
 use edgeloom_common::desired::ImageRef;
 use rustls::{ClientConfig, RootCertStore};
 use std::sync::Arc;
@@ -28,10 +29,10 @@ pub(super) fn tagged(image: &ImageRef) -> Option<String> {
 pub(super) async fn pull(
     docker: &Docker,
     proxy: &Proxy,
-    (image, digest): (&ImageRef, &Digest),
+    (image, digest, login): (&ImageRef, &Digest, Option<&Login>),
     progress: &watch::Sender<PullProgress>,
 ) -> Result<(), EngineError> {
-    let ticket = proxy.admit(upstream(docker, image).await?);
+    let ticket = proxy.admit(upstream(docker, image, login).await?);
     let reference = ticket.reference(digest);
     streams::fetch(docker, (&reference, Some(credentials(&ticket))), progress).await?;
     let counts = ticket.counts();
@@ -67,14 +68,20 @@ fn credentials(ticket: &Ticket) -> DockerCredentials {
 }
 
 /// The registry as Docker would ask it: in plain text where Docker is told that it may.
-async fn upstream(docker: &Docker, image: &ImageRef) -> Result<Upstream, EngineError> {
+async fn upstream(
+    docker: &Docker,
+    image: &ImageRef,
+    login: Option<&Login>,
+) -> Result<Upstream, EngineError> {
     let host = image.repository.split('/').next().unwrap_or_default();
     let info = docker.client().await?.info().await;
     let info = info.map_err(|error| docker.refusal(Request { verb: "ask", object: "info" }, &error))?;
     let registries = info.registry_config.and_then(|config| config.index_configs).unwrap_or_default();
     let told = registries.get(host).and_then(|one| one.secure).map(|secure| !secure);
     let plain = told.unwrap_or_else(|| is_loopback(host));
-    Ok(Upstream::of(&image.repository, plain, tls(plain), None))
+    let credentials = login
+        .map(|login| Credentials { username: login.username.clone(), password: login.password.clone() });
+    Ok(Upstream::of(&image.repository, plain, tls(plain), credentials))
 }
 
 fn is_loopback(host: &str) -> bool {

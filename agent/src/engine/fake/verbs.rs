@@ -5,6 +5,7 @@ use crate::engine::{
     ContainerEngine, EngineError, EngineVersion, FoundContainer, FoundState, Limits, LogSelection,
     NetworkFlaw, NetworkSpec, PullProgress, TaskKey,
 };
+use edgeloom_common::confidential::Login;
 use edgeloom_common::desired::{ContainerSpec, ImageRef};
 use tokio::sync::{mpsc, watch};
 
@@ -52,11 +53,16 @@ impl ContainerEngine for FakeEngine {
     async fn pull(
         &self,
         image: &ImageRef,
+        login: Option<&Login>,
         progress: &watch::Sender<PullProgress>,
     ) -> Result<(), EngineError> {
         tokio::task::yield_now().await;
         let mut state = self.state();
         state.check_up()?;
+        if state.login.is_some() && state.login.as_ref() != login {
+            let reason = "unauthorized: authentication required".to_owned();
+            return Err(EngineError::Pull { image: image.name.clone(), reason });
+        }
         if !state.registry.contains(&image.digest) {
             return Err(EngineError::Pull {
                 image: image.name.clone(),

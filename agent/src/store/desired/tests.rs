@@ -6,7 +6,7 @@ use edgeloom_disk::fakes::MemoryDisk;
 use fastrand::Rng;
 
 fn over(disk: &MemoryDisk) -> DesiredFile {
-    DesiredFile { directory: "/state".into(), disk: Arc::new(disk.clone()) }
+    DesiredFile { directory: "/state".into(), disk: Arc::new(disk.clone()), key: "/state/secrets.key".into() }
 }
 
 fn loaded(disk: &MemoryDisk) -> (Option<DesiredState>, Option<String>) {
@@ -29,11 +29,11 @@ fn flipped(mut bytes: Vec<u8>, bit: usize) -> Vec<u8> {
 #[test]
 fn what_was_saved_is_loaded_and_a_later_save_replaces_it() {
     let directory = tempfile::tempdir().unwrap();
-    let file = DesiredFile::open(directory.path()).unwrap();
+    let file = DesiredFile::open(directory.path(), directory.path().join("secrets.key")).unwrap();
     assert!(file.load().unwrap().is_none());
-    file.save(&document(1, vec![])).unwrap();
+    file.save(&document(1, vec![]), &Confidential::default()).unwrap();
     let newer = document(2, vec![spec("a", "h")]);
-    file.save(&newer).unwrap();
+    file.save(&newer, &Confidential::default()).unwrap();
     let found = file.load().unwrap().unwrap();
     assert_eq!((found.document, found.remark), (newer, None));
     file.remove().unwrap();
@@ -47,7 +47,7 @@ fn a_thousand_cuts_of_one_copy_lose_nothing_and_are_told() {
     for _ in 0..1000 {
         let disk = MemoryDisk::default();
         let wanted = document(3, vec![spec("a", "h")]);
-        over(&disk).save(&wanted).unwrap();
+        over(&disk).save(&wanted, &Confidential::default()).unwrap();
         let name = COPIES[rng.usize(0..2)];
         let whole = bytes(&disk, name);
         // Without its last line it is a file of the version before, and whole.
@@ -68,7 +68,7 @@ fn a_thousand_flipped_bits_of_one_copy_lose_nothing_and_are_told() {
     for _ in 0..1000 {
         let disk = MemoryDisk::default();
         let wanted = document(3, vec![spec("a", "h")]);
-        over(&disk).save(&wanted).unwrap();
+        over(&disk).save(&wanted, &Confidential::default()).unwrap();
         let name = COPIES[rng.usize(0..2)];
         let whole = bytes(&disk, name);
         let damaged = flipped(whole.clone(), rng.usize(0..whole.len() * 8));
@@ -86,7 +86,7 @@ fn damage_to_both_copies_is_told_and_can_be_replaced() {
     let mut rng = Rng::with_seed(3);
     for _ in 0..1000 {
         let disk = MemoryDisk::default();
-        over(&disk).save(&document(3, vec![spec("a", "h")])).unwrap();
+        over(&disk).save(&document(3, vec![spec("a", "h")]), &Confidential::default()).unwrap();
         for name in COPIES {
             let whole = bytes(&disk, name);
             disk.overwrite(name, &flipped(whole.clone(), rng.usize(0..whole.len() * 8)));
@@ -94,7 +94,7 @@ fn damage_to_both_copies_is_told_and_can_be_replaced() {
         let (found, remark) = loaded(&disk);
         assert_eq!(found, None);
         assert!(remark.unwrap().contains("until the controller sends one"));
-        over(&disk).save(&document(4, vec![])).unwrap();
+        over(&disk).save(&document(4, vec![]), &Confidential::default()).unwrap();
         assert_eq!(loaded(&disk), (Some(document(4, vec![])), None));
     }
 }
@@ -125,7 +125,7 @@ impl Witness {
         assert!((self.saved..=self.begun).contains(&held), "{story}: {held} instead of {}", self.saved);
         for _ in 0..rng.u32(1..6) {
             self.begun += 1;
-            match file.save(&document(self.begun, vec![spec("a", "h")])) {
+            match file.save(&document(self.begun, vec![spec("a", "h")]), &Confidential::default()) {
                 Ok(()) => self.saved = self.begun,
                 Err(_) => return,
             }
@@ -149,4 +149,34 @@ fn two_hundred_lives_with_power_cuts_lose_no_saved_document() {
         saved += witness.saved;
     }
     assert!(saved > 1_000, "{saved} documents were saved");
+}
+
+#[test]
+fn values_are_kept_sealed_beside_their_document_and_survive_damage_of_one_copy() {
+    let directory = tempfile::tempdir().unwrap();
+    let key = directory.path().join("secrets.key");
+    let file = DesiredFile::open(directory.path(), key.clone()).unwrap();
+    file.save(&document(1, vec![]), &Confidential::default()).unwrap();
+    assert!(!key.exists(), "no key where nothing is to hide");
+    let value = edgeloom_common::confidential::Value::new(b"hunter2 hunter2").unwrap();
+    let secrets = [("password".parse().unwrap(), value)].into();
+    let values = Confidential { secrets, ..Confidential::default() };
+    file.save(&document(2, vec![]), &values).unwrap();
+    let found = file.load().unwrap().unwrap();
+    assert_eq!((found.document, &found.confidential, found.closed), (document(2, vec![]), &values, None));
+    let first = directory.path().join(COPIES[0]);
+    let whole = std::fs::read(&first).unwrap();
+    let text = String::from_utf8(whole.clone()).unwrap();
+    let at = text.find("sealed").unwrap() + 60;
+    std::fs::write(&first, flipped(whole.clone(), at * 8)).unwrap();
+    let found = file.load().unwrap().unwrap();
+    assert_eq!((&found.confidential, found.remark.is_some()), (&values, true));
+    assert_eq!(std::fs::read(&first).unwrap(), whole, "it is whole again");
+    std::fs::remove_file(&key).unwrap();
+    let found = file.load().unwrap().unwrap();
+    assert!(found.confidential.is_empty() && matches!(found.closed, Some(Closed::NoKey(_))));
+    Key::create(&key).unwrap();
+    let found = file.load().unwrap().unwrap();
+    assert!(found.confidential.is_empty() && matches!(found.closed, Some(Closed::Key(_))));
+    assert_eq!(found.document, document(2, vec![]), "the document serves all the same");
 }

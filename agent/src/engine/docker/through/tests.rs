@@ -96,7 +96,7 @@ async fn an_image_is_pulled_named_and_kept(docker: &PrivateDocker, folder: &Path
     let image = kept.image.clone();
     let (progress, _seen) = watch::channel(PullProgress::default());
     assert!(!engine.image_present(&image).await.unwrap());
-    engine.pull(&image, &progress).await.unwrap();
+    engine.pull(&image, None, &progress).await.unwrap();
     assert!(engine.image_present(&image).await.unwrap());
     assert!(progress.borrow().bytes_fetched() > (LAYERS * LAYER_BYTES) as u64);
     assert_eq!(engine.name_to_run(&image).await.unwrap(), tagged(&image).unwrap());
@@ -106,7 +106,7 @@ async fn an_image_is_pulled_named_and_kept(docker: &PrivateDocker, folder: &Path
     let client = engine.client().await.unwrap();
     client.remove_image(&tagged(&image).unwrap(), None::<RemoveImageOptions>, None).await.unwrap();
     assert!(!engine.image_present(&image).await.unwrap());
-    engine.pull(&image, &progress).await.unwrap();
+    engine.pull(&image, None, &progress).await.unwrap();
     assert_eq!(kept.sent(&registry), once, "Docker threw it away, the store did not");
 }
 
@@ -119,7 +119,7 @@ async fn an_agent_that_dies_in_a_pull_costs_next_to_nothing(docker: &PrivateDock
     let (progress, mut seen) = watch::channel(PullProgress::default());
     let half = (LAYERS * LAYER_BYTES / 2) as u64;
     tokio::select! {
-        ended = first.pull(&image, &progress) => panic!("too fast: {ended:?}"),
+        ended = first.pull(&image, None, &progress) => panic!("too fast: {ended:?}"),
         _ = seen.wait_for(|progress| progress.bytes_fetched() > half) => {}
     }
     drop(first);
@@ -130,7 +130,7 @@ async fn an_agent_that_dies_in_a_pull_costs_next_to_nothing(docker: &PrivateDock
     assert!(kept >= half, "{kept} of {half} bytes are kept");
     let before = resumed.sent(&registry);
     let second = engine(docker, folder).await;
-    second.pull(&image, &progress).await.unwrap();
+    second.pull(&image, None, &progress).await.unwrap();
     let whole = (LAYERS * LAYER_BYTES) as u64;
     let again = (resumed.sent(&registry) - before) as u64;
     assert!(again < whole - half + whole / 20, "{again} bytes came after {kept} were kept");
@@ -149,7 +149,7 @@ async fn without_the_store_the_registry_itself_is_asked(docker: &PrivateDocker, 
     let engine = Docker::new(docker.socket(), owner());
     engine.pull_through(proxy);
     let (progress, _seen) = watch::channel(PullProgress::default());
-    engine.pull(&image, &progress).await.unwrap();
+    engine.pull(&image, None, &progress).await.unwrap();
     let direct = format!("{}@{}", image.repository, image.digest);
     assert_eq!(engine.name_to_run(&image).await.unwrap(), direct);
 }

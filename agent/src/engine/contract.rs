@@ -123,6 +123,8 @@ async fn a_container_is_stopped_and_started_but_not_after_its_network_was_made_a
     let id = engine.create(&spec, BRIDGE).await.unwrap();
     for _ in 0..2 {
         engine.start(&id).await.unwrap();
+        // The kernel drops SIGTERM for a first process that has not asked for it yet.
+        tokio::time::sleep(SETTLING).await;
         engine.stop(&id).await.unwrap();
         engine.stop(&id).await.unwrap();
         assert_eq!(state(engine, &spec).await, Some(FoundState::Exited(Some(0))));

@@ -5,7 +5,7 @@ use edgeloom_common::desired::Pool;
 use edgeloom_common::ids::ClusterId;
 use edgeloom_identity::Files;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 mod section;
@@ -135,23 +135,15 @@ impl Config {
     }
 }
 
-/// `insecure` is for the loopback address; on a private network it takes a second word, elsewhere there is
-/// none.
+/// `insecure` is for the loopback address alone.
 fn security(http: &mut Section, listen: Option<SocketAddr>) -> Security {
-    let (insecure, network) = (http.flag("insecure"), http.flag("insecure_network"));
-    if !insecure {
+    if !http.flag("insecure") {
         return Security::Tls;
     }
-    let private = |address: IpAddr| matches!(address, IpAddr::V4(address) if address.is_private());
-    let allowed = listen.is_none_or(|listen| {
-        let address = listen.ip();
-        address.is_loopback() || network && private(address)
-    });
-    if !allowed {
+    if listen.is_some_and(|listen| !listen.ip().is_loopback()) {
         http.refuse(
             "insecure",
-            "would make everybody who reaches this address an administrator; remove it, listen on 127.0.0.1, \
-             or on a private address that nobody else reaches with `insecure_network = true` besides"
+            "would make everybody who reaches this address an administrator; remove it, or listen on 127.0.0.1"
                 .to_owned(),
         );
     }
@@ -270,27 +262,19 @@ mod tests {
     }
 
     #[test]
-    fn without_authentication_only_this_machine_is_served_or_a_private_network_that_is_named() {
-        let listen = |address: &str, words: &str| {
-            GOOD.replace("listen = \"127.0.0.1:7070\"", &format!("listen = \"{address}:7070\"\n{words}"))
+    fn without_authentication_only_this_machine_is_served() {
+        let listen = |address: &str| {
+            let listen = format!("listen = \"{address}:7070\"\ninsecure = true");
+            GOOD.replace("listen = \"127.0.0.1:7070\"", &listen)
         };
-        let security = |text: &str| Config::parse(text).map(|config| config.http.security);
-        for (address, words) in [
-            ("127.0.0.1", "insecure = true"),
-            ("[::1]", "insecure = true"),
-            ("10.60.0.2", "insecure = true\ninsecure_network = true"),
-        ] {
-            assert_eq!(security(&listen(address, words)).unwrap(), Security::Insecure, "{address}");
+        for address in ["127.0.0.1", "[::1]"] {
+            let config = Config::parse(&listen(address)).unwrap();
+            assert_eq!(config.http.security, Security::Insecure, "{address}");
         }
-        for (address, words) in [
-            ("10.60.0.2", "insecure = true"),
-            ("0.0.0.0", "insecure = true\ninsecure_network = true"),
-            ("8.8.8.8", "insecure = true\ninsecure_network = true"),
-        ] {
-            let found = problems(&listen(address, words));
+        for address in ["10.60.0.2", "0.0.0.0", "8.8.8.8"] {
+            let found = problems(&listen(address));
             assert!(found.len() == 1 && found[0].starts_with("http.insecure:"), "{found:?}");
         }
-        assert_eq!(security(&listen("0.0.0.0", "insecure_network = true")).unwrap(), Security::Tls);
     }
 
     #[test]

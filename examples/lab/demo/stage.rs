@@ -30,12 +30,12 @@ impl Stage {
     /// Raises the lab, remembering each node before its agent and with its agent at rest.
     pub(crate) fn raise(build: &Build) -> Result<Self> {
         let ground = Ground::lay(DIAMOND, build)?;
-        let unborn = snapshots(&ground.lab)?;
-        ground.start_daemons()?;
-        let meter = Meter::start(&ground.lab)?;
-        ground.await_nodes()?;
-        let resting = snapshots(&ground.lab)?;
-        Ok(Self { ground, meter, report: Report::default(), unborn, resting })
+        match begin(&ground) {
+            Ok((meter, [unborn, resting])) => {
+                Ok(Self { ground, meter, report: Report::default(), unborn, resting })
+            }
+            Err(error) => Err(ground.lab.abandon(error)),
+        }
     }
 
     /// Interfaces of a node that end in a link.
@@ -145,6 +145,27 @@ impl Stage {
     }
 }
 
+<<<<<<< ours
+=======
+/// Starts the daemons; with the meter, what there was on the nodes before and with agents at rest.
+fn begin(ground: &Ground) -> Result<(Meter, [BTreeMap<String, Snapshot>; 2])> {
+    let unborn = snapshots(&ground.lab)?;
+    ground.start_daemons()?;
+    let meter = Meter::start(&ground.lab)?;
+    ground.await_nodes()?;
+    Ok((meter, [unborn, snapshots(&ground.lab)?]))
+}
+
+impl meter::Snapshot {
+    /// Bytes of a flow on each link that it crossed, by (from, to).
+    pub(crate) fn links_of(&self, key: &FlowKey) -> Vec<((String, String), u64)> {
+        let wanted = (key.source, key.destination, key.protocol.number(), key.destination_port);
+        let mine = self.0.iter().filter(|(found, _)| found.flow == Some(wanted));
+        mine.map(|(found, bytes)| ((found.from.clone(), found.to.clone()), *bytes)).collect()
+    }
+}
+
+>>>>>>> theirs
 fn snapshots(lab: &Lab) -> Result<BTreeMap<String, Snapshot>> {
     lab.nodes().iter().map(|node| Ok((node.spec.name.clone(), Snapshot::take(node)?))).collect()
 }

@@ -65,8 +65,9 @@ fn one(stage: &Stage<'_>, cut: Cut, report: &mut Report) -> Result<()> {
 
     let cable = Cable { meter: Meter::start(&ground.lab)?, flows, ends };
     let used = cable.used()?;
+    let cut_at = Instant::now();
     cut.set(ground, link, State::Down)?;
-    let watched = cable.await_other_ways(Instant::now());
+    let watched = cable.await_other_ways(cut_at);
     let items = stage.expect_items();
     cut.set(ground, link, State::Up)?;
     let (took, after) = watched?;

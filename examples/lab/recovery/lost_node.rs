@@ -130,8 +130,8 @@ impl<'a> Loss<'a> {
         let runs =
             |task: &String, found: &[Container]| found.iter().any(|one| one.task == *task && one.running);
         wait_for("the lost node's tasks to run elsewhere", PATIENCE, || {
-            let found = self.stage.containers(&self.survivors)?;
-            Ok(self.tasks.iter().all(|task| runs(task, &found)))
+            let found = self.stage.containers(&self.survivors);
+            Ok(found.is_ok_and(|found| self.tasks.iter().all(|task| runs(task, &found))))
         })?;
         let (running, since) = (begun.elapsed(), counted());
         wait_for("every flow to deliver", PATIENCE, || {
@@ -158,8 +158,11 @@ impl<'a> Loss<'a> {
             let view = self.stage.view()?;
             let home = place(&view) == place(original);
             let settled = view.state == JobState::Running && home == (reconcile == KEEP_ORIGINAL);
-            let found = self.stage.containers(&names)?;
-            let once = found.len() == view.tasks.len() && found.iter().all(|one| one.running);
+            // One that is removed between listing and looking is an error, and not the end of the matter.
+            let once = self
+                .stage
+                .containers(&names)
+                .is_ok_and(|found| found.len() == view.tasks.len() && found.iter().all(|one| one.running));
             Ok(settled && once)
         })?;
         self.stage.converged("after the node's return")

@@ -268,14 +268,15 @@ mod tests {
         let now = Instant::now();
         let pool = document(1, vec![]).pool;
         state.absorb(Done::NetworkEnsured(pool, Ok(None)), now);
-        state.next_actions(now);
+        let mut todo = state.next_actions(now);
         state.absorb(Done::Applied(state.version(), Ok(vec![])), now);
+        todo.extend(state.next_actions(now));
         let step = |todo: Todo| match todo {
             Todo::Create(..) => Some("create"),
             Todo::Remove(_) => Some("remove"),
             _ => None,
         };
-        state.next_actions(now).into_iter().filter_map(step).collect()
+        todo.into_iter().filter_map(step).collect()
     }
 
     fn with_container_of_the_first_document(disk: &tempfile::TempDir) -> NodeState {

@@ -67,9 +67,16 @@ impl Eye {
     }
 }
 
-/// What the runtime itself does in the cgroup before it becomes the program is no life.
+/// The first process of a container's own process namespace, once it is the program: what the runtime itself does
+/// in the cgroup before is no life.
 fn runs_its_program(pid: i32) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| !name.starts_with("runc"))
+    std::fs::read_to_string(format!("/proc/{pid}/status")).is_ok_and(|status| is_first(&status))
+}
+
+fn is_first(status: &str) -> bool {
+    let value = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default().trim();
+    let (name, pids) = (value("Name:"), value("NSpid:").split_whitespace().collect::<Vec<_>>());
+    !name.starts_with("runc") && name != "exe" && matches!(pids[..], [_, .., "1"])
 }
 
 /// A life that is over.
@@ -168,6 +175,16 @@ mod tests {
         lives.see(5.0, &both);
         assert_eq!(lives.doubles.len(), 1);
         assert!((lives.doubles[0].from_s - 3.0).abs() < 1e-9 && (lives.doubles[0].to_s - 5.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_the_runtime_does_before_the_program_is_no_life() {
+        let status = |name: &str, pids: &str| format!("Name:\t{name}\nUmask:\t0022\nNSpid:\t{pids}\n");
+        assert!(is_first(&status("pipeline", "6884\t1")));
+        assert!(!is_first(&status("pipeline", "6884\t7")));
+        for (name, pids) in [("exe", "6798"), ("exe", "6798\t1"), ("runc:[2:INIT]", "6884\t1"), ("x", "1")] {
+            assert!(!is_first(&status(name, pids)), "{name}");
+        }
     }
 
     #[test]

@@ -12,6 +12,9 @@ use crate::snapshot::{Change, Profiles};
 use crate::streaming::{Case, Outcome, Stuck};
 use crate::world::World;
 
+/// What is said of a node that has a container of the same task.
+pub(crate) const THERE: &str = "another container of the same task is there";
+
 /// Decides on the job with one container a task, then places the others.
 pub(crate) fn with_copies(
     case: &Case<'_>,
@@ -61,9 +64,10 @@ fn add_copies(
         }
         let siblings = (0..graph.vertices.len()).filter(|other| originals[*other] == originals[index]);
         let names = siblings.map(|other| &graph.vertices[other].name);
-        let there: Vec<usize> = names.filter_map(|name| world.index(plan.placement.get(name)?)).collect();
+        let there = names.filter_map(|name| world.index(plan.placement.get(name)?));
+        let against: Vec<(usize, String)> = there.map(|node| (node, THERE.to_owned())).collect();
         let case = Case { world, graph: &graph, ledger: &ledger };
-        let (node, _) = fullest(&case, index, &there)?;
+        let (node, _) = fullest(&case, index, &against)?;
         ledger.free[node] -= graph.vertices[index].need;
         plan.reasons.push(format!("{name} -> {}: apart from other containers of its task", world.name(node)));
         plan.placement.insert(name, world.name(node).clone());
@@ -71,16 +75,16 @@ fn add_copies(
     Ok(plan)
 }
 
-/// Of the nodes that can take a vertex and have no other container of its task, the one with the fewest idle
-/// cores; and why others are refused.
+/// Of the nodes that can take a vertex and have nothing else against it, the one with the fewest idle cores; and
+/// why others are refused.
 pub(crate) fn fullest(
     case: &Case<'_>,
     vertex: usize,
-    there: &[usize],
+    against: &[(usize, String)],
 ) -> Result<(usize, Vec<Option<String>>), Stuck> {
     let mut refusals = case.refusals(vertex, case.ledger, Fit::AtLeast);
-    for node in there {
-        refusals[*node] = Some("another container of the same task is there".to_owned());
+    for (node, text) in against {
+        refusals[*node] = Some(text.clone());
     }
     let open = (0..refusals.len()).filter(|node| refusals[*node].is_none());
     match open.min_by_key(|node| (case.ledger.free[*node].cpu, *node)) {

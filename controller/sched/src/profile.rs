@@ -213,6 +213,8 @@ fn never_fits(snapshot: &Snapshot, profile: Profile, entry: &Waiting) -> bool {
 fn emptied(snapshot: &Snapshot) -> Snapshot {
     let mut nodes = snapshot.nodes.clone();
     nodes.iter_mut().for_each(|node| node.ready = true);
+    // The hub of the links to come has to pass on, and not to depend on the order of the list.
+    nodes.sort_by(|x, y| (!x.shapes_flows, &x.id).cmp(&(!y.shapes_flows, &y.id)));
     let links = [snapshot.links.clone(), star(&nodes)].concat();
     Snapshot { nodes, links, running: Vec::new(), waiting: Vec::new(), ..*snapshot }
 }

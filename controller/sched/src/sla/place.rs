@@ -9,9 +9,10 @@ use edgeloom_common::units::MilliCores;
 
 use super::cores::{Portion, Priorities};
 use super::params::Rules;
-use crate::copies::fullest;
+use crate::copies::{THERE, fullest};
 use crate::job_graph::JobGraph;
 use crate::ledger::Ledger;
+use crate::route::hop_tree;
 use crate::streaming::{Case, Placed, Stuck};
 use crate::world::World;
 
@@ -53,16 +54,30 @@ impl Room<'_> {
             if let Some(portion) = portion {
                 graph.vertices[index].give(portion.cpu);
             }
-            let siblings = placed.nodes.iter().zip(&originals).filter(|(_, other)| *other == original);
-            let there: Vec<usize> = siblings.map(|(node, _)| *node).collect();
             let case = Case { world: self.world, graph: &graph, ledger: &room.ledger };
-            let (node, refusals) = fullest(&case, index, &there)?;
+            let siblings = placed.nodes.iter().zip(&originals).filter(|(_, other)| *other == original);
+            let mut against = unreached(&case, index, &placed.nodes);
+            against.extend(siblings.map(|(node, _)| (*node, THERE.to_owned())));
+            let (node, refusals) = fullest(&case, index, &against)?;
             placed.reasons.push(reason(&case, (index, node), portion, &refusals));
             room.ledger.free[node] -= graph.vertices[index].need;
             placed.nodes.push(node);
         }
         Ok((Seated { graph, placed }, room))
     }
+}
+
+/// Nodes to which no way leads from a vertex's inputs.
+fn unreached(case: &Case<'_>, vertex: usize, placed: &[usize]) -> Vec<(usize, String)> {
+    let mut nodes = Vec::new();
+    for edge in case.graph.inputs(vertex).filter(|edge| edge.from < vertex) {
+        let from = placed[edge.from];
+        let tree = hop_tree(&case.world.graph, from);
+        let others = (0..case.world.nodes.len()).filter(|node| *node != from);
+        let cut_off = others.filter(|node| !tree.distance(*node).is_finite());
+        nodes.extend(cut_off.map(|node| (node, format!("no path from {}", case.world.name(from)))));
+    }
+    nodes
 }
 
 fn reason(

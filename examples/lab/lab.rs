@@ -104,18 +104,7 @@ impl Lab {
         let lab = Self { id, topology: topology.clone(), _lock: lock };
         match lab.build(text, options) {
             Ok(()) => Ok(lab),
-<<<<<<< ours
-            Err(error) => {
-                let log = lab.keep_logs();
-                reap(&lab.id)?;
-                Err(match log {
-                    Some(log) => error.context(format!("logs are in {}", log.display())),
-                    None => error,
-                })
-            }
-=======
             Err(error) => Err(lab.abandon(error)),
->>>>>>> theirs
         }
     }
 
@@ -154,22 +143,22 @@ impl Lab {
         Ok(())
     }
 
-<<<<<<< ours
     /// Keeps the logs of a lab that goes down, for whoever looks for what went wrong.
     pub(crate) fn keep_logs(&self) -> Option<PathBuf> {
         let log = Path::new("/tmp").join(format!("edgeloom-lab-{}-log", self.id));
         fs::rename(self.state().join("log"), &log).is_ok().then_some(log)
-=======
+    }
+
     /// Takes away all but the logs of a lab that did not come up, and says where they are.
     pub(crate) fn abandon(self, error: anyhow::Error) -> anyhow::Error {
-        let log = Path::new("/tmp").join(format!("edgeloom-lab-{}-log", self.id));
-        let kept = fs::rename(self.state().join("log"), &log).is_ok();
-        let error = if kept { error.context(format!("logs are in {}", log.display())) } else { error };
+        let error = match self.keep_logs() {
+            Some(log) => error.context(format!("logs are in {}", log.display())),
+            None => error,
+        };
         match reap(&self.id) {
             Ok(()) => error,
             Err(stays) => error.context(format!("lab {} is not down: {stays:#}", self.id)),
         }
->>>>>>> theirs
     }
 
     pub(crate) fn down(self) -> Result<()> {

@@ -145,8 +145,6 @@ impl Stage {
     }
 }
 
-<<<<<<< ours
-=======
 /// Starts the daemons; with the meter, what there was on the nodes before and with agents at rest.
 fn begin(ground: &Ground) -> Result<(Meter, [BTreeMap<String, Snapshot>; 2])> {
     let unborn = snapshots(&ground.lab)?;
@@ -156,16 +154,6 @@ fn begin(ground: &Ground) -> Result<(Meter, [BTreeMap<String, Snapshot>; 2])> {
     Ok((meter, [unborn, snapshots(&ground.lab)?]))
 }
 
-impl meter::Snapshot {
-    /// Bytes of a flow on each link that it crossed, by (from, to).
-    pub(crate) fn links_of(&self, key: &FlowKey) -> Vec<((String, String), u64)> {
-        let wanted = (key.source, key.destination, key.protocol.number(), key.destination_port);
-        let mine = self.0.iter().filter(|(found, _)| found.flow == Some(wanted));
-        mine.map(|(found, bytes)| ((found.from.clone(), found.to.clone()), *bytes)).collect()
-    }
-}
-
->>>>>>> theirs
 fn snapshots(lab: &Lab) -> Result<BTreeMap<String, Snapshot>> {
     lab.nodes().iter().map(|node| Ok((node.spec.name.clone(), Snapshot::take(node)?))).collect()
 }

@@ -305,5 +305,6 @@ fn a_damaged_state_is_refused_with_65_then_repaired_and_replaced_by_an_export() 
     assert_eq!(imported.status.code(), Some(0), "{}", errors(&imported));
     let epoch =
         |output: &Output| said(output).trim().rsplit_once("epoch ").unwrap().1.parse::<u64>().unwrap();
-    assert!(1 < epoch(&repaired) && epoch(&repaired) < epoch(&imported));
+    // A repair leaves it to the start, which asks the nodes first.
+    assert!(epoch(&repaired) < epoch(&imported));
 }

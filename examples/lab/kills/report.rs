@@ -55,6 +55,8 @@ pub(crate) struct Report {
     pub(crate) containers_ended: BTreeMap<Cause, usize>,
     pub(crate) jobs_at_rest: usize,
     pub(crate) containers_at_rest: usize,
+    /// Lines about interfaces that Docker did not take away when it was killed.
+    pub(crate) left_by_docker: usize,
     pub(crate) violations: Vec<Violation>,
 }
 
@@ -117,7 +119,8 @@ impl Report {
         );
         println!("  {lists_compared} lists compared with what was acknowledged");
         println!("  {} containers began; ended: {:?}", self.containers_begun, self.containers_ended);
-        println!("  at rest: {} jobs in {} containers\n", self.jobs_at_rest, self.containers_at_rest);
+        println!("  at rest: {} jobs in {} containers", self.jobs_at_rest, self.containers_at_rest);
+        println!("  left behind by Docker itself: {} lines about interfaces\n", self.left_by_docker);
         for violation in &self.violations {
             println!("  VIOLATION {}: {}", violation.kind, violation.text);
             violation.evidence.iter().for_each(|line| println!("      {line}"));

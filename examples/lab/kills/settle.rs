@@ -15,6 +15,8 @@ use std::time::Duration;
 
 /// How long the cluster may take to come to rest, pauses between attempts among it.
 const REST_LIMIT: Duration = Duration::from_secs(180);
+/// How long the process of a container may take that Docker says runs, at a fiftieth of a core.
+const PROCESS_LIMIT: Duration = Duration::from_secs(5);
 /// How long a running job may take to finish another item.
 const ITEM_LIMIT: Duration = Duration::from_secs(20);
 /// All tasks have their addresses in this pool; its network and gateway are of no task.
@@ -87,7 +89,16 @@ impl Settling<'_> {
             .collect();
         let told =
             |life: &Life| (life.container.clone(), format!("{} {} {}", life.job, life.task, life.node));
-        let running: BTreeMap<_, _> = Eye::new(&self.ground.lab).look().iter().map(told).collect();
+        // Docker says that a container runs a moment before its process has become the program.
+        let mut eye = Eye::new(&self.ground.lab);
+        let mut running: BTreeMap<_, _> = BTreeMap::new();
+        let complete = wait_for("the processes of all containers", PROCESS_LIMIT, || {
+            running = eye.look().iter().map(told).collect();
+            Ok(wanted.keys().all(|container| running.contains_key(container)))
+        });
+        if let Err(error) = complete {
+            self.desk.timeline.note("controller", format!("{error:#}"));
+        }
         let mut listed = BTreeSet::new();
         for node in self.ground.lab.nodes() {
             let filter = "/containers/json?all=1&filters=%7B%22label%22%3A%5B%22edgeloom.task%22%5D%7D";
@@ -158,13 +169,22 @@ impl Settling<'_> {
             let name = &node.spec.name;
             let before = self.resting.get(name).context("every node has a snapshot")?;
             for (kind, lines) in Snapshot::take(&node)?.beyond(before) {
-                for line in lines {
+                let (docker, ours): (Vec<_>, Vec<_>) =
+                    lines.into_iter().partition(|line| is_of_docker(kind, line));
+                self.report.left_by_docker += docker.len();
+                for line in ours {
                     self.violate("orphan", &[name], format!("{kind} on {name}: {line}"));
                 }
             }
         }
         Ok(())
     }
+}
+
+/// Docker, killed while it joins a container to its network, leaves a pair of interfaces behind. They carry no mark
+/// of ours and lead nowhere: they are counted, and nobody's to remove but Docker's.
+fn is_of_docker(kind: &str, line: &str) -> bool {
+    ["links", "qdiscs"].contains(&kind) && line.contains("\"veth")
 }
 
 /// Jobs that are not as acknowledged, and how they are.
@@ -201,6 +221,12 @@ mod tests {
         let text = "elements = { 10.77.0.10 . 10.77.3.4 . tcp . 7000 : 4501:1 }\n10.77.0.0/16 dev edgeloom0 src 10.77.0.1\n";
         assert_eq!(addresses(text), ["10.77.0.10", "10.77.3.4"].map(str::to_owned).into());
         assert_eq!(addresses("10.61.1.1 via 10.60.0.1"), BTreeSet::new());
+    }
+
+    #[test]
+    fn only_pairs_of_interfaces_are_put_down_to_docker() {
+        assert!(is_of_docker("links", "\"veth3f36ea4\"") && !is_of_docker("links", "\"edgeloom0\""));
+        assert!(!is_of_docker("classes", "\"veth3f36ea4\"") && !is_of_docker("containers", "\"veth\""));
     }
 
     #[test]

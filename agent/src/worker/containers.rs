@@ -71,7 +71,7 @@ impl Containers {
         let (before, after) = (before.map(by_key).unwrap_or_default(), by_key(after));
         let found = self.found.as_ref();
         let here = |key: &TaskKey| found.is_none_or(|found| found.contains_key(key));
-        self.tasks.retain(|key, task| task.busy.is_some() || after.contains_key(key) || here(key));
+        self.tasks.retain(|key, task| task.is_open() || after.contains_key(key) || here(key));
         for (key, task) in &mut self.tasks {
             let [old, new] = [&before, &after]
                 .map(|wanted| wanted.get(key).map(|spec| (&spec.spec_hash, Limits::of(spec))));
@@ -85,6 +85,12 @@ impl Containers {
     /// The ends of all pauses.
     pub(super) fn pauses(&self) -> impl Iterator<Item = Instant> {
         self.tasks.values().filter_map(|task| task.pause)
+    }
+
+    /// Tasks that may have a container before long, whether or not they are wanted still: a job is not gone while
+    /// one of its starts is under way.
+    pub(super) fn open(&self) -> impl Iterator<Item = &TaskKey> {
+        self.tasks.iter().filter(|(_, task)| task.is_open()).map(|(key, _)| key)
     }
 
     fn busy(&self) -> usize {
@@ -216,6 +222,7 @@ impl Containers {
         for container in &listed {
             self.compare(container, before.get(&container.key), now);
         }
+        self.tasks.values_mut().for_each(|task| task.in_doubt = false);
         self.found = Some(listed.into_iter().map(|container| (container.key.clone(), container)).collect());
     }
 

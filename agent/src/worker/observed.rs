@@ -36,9 +36,11 @@ impl NodeState {
         };
         let wanted = self.desired().map(by_key).unwrap_or_default();
         let found = self.containers.found.iter().flatten().map(|(key, _)| key);
-        for key in found.chain(wanted.keys()).collect::<BTreeSet<_>>() {
+        let open: BTreeSet<&TaskKey> = self.containers.open().collect();
+        for key in found.chain(wanted.keys()).chain(open.iter().copied()).collect::<BTreeSet<_>>() {
             let spec = wanted.get(key).copied();
-            settled &= self.containers.action(key, spec, &context) == Action::Nothing;
+            let as_wanted = self.containers.action(key, spec, &context) == Action::Nothing;
+            settled &= as_wanted && !open.contains(key);
             containers.push(self.container_state(key, spec, &context));
         }
         let images = self.desired().is_some_and(|document| self.images.all_present(document));

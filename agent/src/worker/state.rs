@@ -284,6 +284,8 @@ mod tests {
         let mut state = NodeState::new(History::open(disk.path()).0, contact);
         state.take(document(1, vec![spec("a", "h1")]).into());
         state.saved(state.version());
+        let first = state.next_actions(Instant::now());
+        assert!(first.iter().any(|todo| matches!(todo, Todo::List(0))));
         state.absorb(Done::Listed(0, Ok(vec![found("a", "h1", FoundState::Running)])), Instant::now());
         state
     }
@@ -312,5 +314,36 @@ mod tests {
         assert_eq!(steps(&mut state), ["remove"]);
         state.look_again();
         assert!(state.observed().network_applied, "another attempt takes nothing back");
+    }
+
+    #[test]
+    fn a_start_under_way_is_told_until_its_container_is_gone_though_nobody_wants_it_any_more() {
+        let disk = tempfile::tempdir().unwrap();
+        let mut state = with_container_of_the_first_document(&disk);
+        let b = TaskKey::of(&spec("b", "h1"));
+        let told = |state: &NodeState| state.observed().containers.iter().any(|it| it.task == b.task);
+        state.take(document(2, vec![spec("a", "h1"), spec("b", "h1")]));
+        state.saved(state.version());
+        assert!(steps(&mut state).is_empty(), "its image is looked for");
+        state.absorb(Done::ImageLooked(spec("b", "h1").image, Ok(true)), Instant::now());
+        assert_eq!(steps(&mut state), ["create"]);
+        state.take(document(3, vec![spec("a", "h1")]));
+        state.saved(state.version());
+        assert!(told(&state) && steps(&mut state).is_empty());
+        // Docker dies in the middle, and has started it nevertheless.
+        let away = EngineError::Unreachable { socket: "fake".to_owned(), reason: "away".to_owned() };
+        state.absorb(Done::Started(b.clone(), None, Err(away)), Instant::now());
+        assert!(told(&state) && !state.observed().converged);
+        state.engine_restarted();
+        assert!(told(&state));
+        let both = ["a", "b"].map(|task| found(task, "h1", FoundState::Running)).to_vec();
+        let begun = state.next_actions(Instant::now()).into_iter().find_map(|todo| match todo {
+            Todo::List(begun) => Some(begun),
+            _ => None,
+        });
+        state.absorb(Done::Listed(begun.unwrap(), Ok(both)), Instant::now());
+        assert_eq!(steps(&mut state), ["remove"]);
+        state.absorb(Done::Removed(found("b", "h1", FoundState::Running), Ok(())), Instant::now());
+        assert!(!told(&state));
     }
 }

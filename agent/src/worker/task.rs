@@ -23,6 +23,8 @@ pub(super) struct Task {
     failed_starts: u32,
     /// It was stopped by us, so its next start is no restart.
     stopped: bool,
+    /// The engine gave no answer to a start: there may be a container that no list has shown yet.
+    pub(super) in_doubt: bool,
 }
 
 impl Task {
@@ -37,6 +39,11 @@ impl Task {
     /// Its container has to be made anew.
     pub(super) fn is_spoilt(&self) -> bool {
         STARTS_MAX <= self.failed_starts
+    }
+
+    /// There may be a container of it, or there soon will be.
+    pub(super) fn is_open(&self) -> bool {
+        self.busy.is_some() || self.in_doubt
     }
 
     pub(super) fn was_stopped(&self) -> bool {
@@ -73,6 +80,7 @@ impl Task {
             // Nothing to wait for: it can never be started.
             Err(EngineError::NetworkGone { .. }) => self.failed_starts = STARTS_MAX,
             Err(error) => {
+                self.in_doubt = true;
                 self.failed_starts += 1;
                 self.error = error.to_string();
                 self.failed(now);

@@ -9,6 +9,7 @@ use super::decide::TAKEN_BACK;
 use crate::barrier;
 use crate::events::Kind;
 use crate::journal::JournalError;
+use crate::lost::lost_after_ms;
 use crate::model::{Event, JobRecord, Phase, nodes_of};
 use edgeloom_common::desired::DesiredState;
 use edgeloom_common::ids::{JobName, NodeId};
@@ -187,13 +188,20 @@ impl Owner {
         let name = &record.job.name;
         let published = &self.model().published;
         let addresses: BTreeSet<_> = record.addresses.values().collect();
+        let places: BTreeSet<NodeId> = record.whereabouts().into_iter().map(|(_, node)| node).collect();
+        // A node with a container of it that is away for a moment, as an agent that starts again, comes back with
+        // the container: the name must not be free before. Once it is lost, what it runs is cut off instead.
+        let gone_with_it = |node: &NodeId| {
+            let away_ms = self.nodes.away_ms(node, self.now_ms);
+            !places.contains(node) || away_ms.is_some_and(|away_ms| away_ms >= lost_after_ms(record))
+        };
         published.iter().all(|(node, document)| {
             let mentioned = document.containers.iter().any(|spec| spec.job == *name)
                 || document.flows.iter().any(|flow| flow.id.job == *name)
                 || document.routes.iter().any(|route| addresses.contains(&route.address));
             let known = self.nodes.table.get(node);
             // A node not heard of since the controller started is waited for until it counts as silent.
-            let dead = known.is_some_and(|known| !known.online || known.silent);
+            let dead = known.is_some_and(|known| known.silent || (!known.online && gone_with_it(node)));
             let observed = known.and_then(|known| known.observed.as_ref());
             let runs = observed.is_some_and(|seen| seen.containers.iter().any(|state| state.job == *name));
             let listed = observed.is_some_and(|seen| seen.listed);

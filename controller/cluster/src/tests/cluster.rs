@@ -3,6 +3,7 @@
 use super::world::{World, order};
 use crate::error::SubmitError;
 use edgeloom_common::ids::{JobName, NodeId, TaskName};
+use edgeloom_common::job::LOST_AFTER_S;
 use edgeloom_common::units::Bytes;
 use edgeloom_common::view::JobState;
 
@@ -164,4 +165,23 @@ fn a_lost_document_is_sent_again_when_the_node_shows_an_older_one() {
     world.connect();
     world.settle();
     assert_eq!(state(&world, "a"), Some(JobState::Running));
+}
+
+#[test]
+fn a_stopped_job_is_listed_until_a_node_that_is_away_for_a_moment_is_back_or_lost() {
+    for returns in [true, false] {
+        let mut world = World::new();
+        world.owner.submit(order("a")).unwrap();
+        world.settle();
+        world.cut_off("n2");
+        world.owner.stop(&name("a")).unwrap();
+        world.live(10);
+        assert_eq!(state(&world, "a"), Some(JobState::Stopping), "its container may run on n2");
+        if returns {
+            world.bring_back("n2");
+        } else {
+            world.live(LOST_AFTER_S.into());
+        }
+        assert_eq!(state(&world, "a"), None);
+    }
 }

@@ -322,12 +322,12 @@ mod tests {
         let mut state = with_container_of_the_first_document(&disk);
         let b = TaskKey::of(&spec("b", "h1"));
         let told = |state: &NodeState| state.observed().containers.iter().any(|it| it.task == b.task);
-        state.take(document(2, vec![spec("a", "h1"), spec("b", "h1")]));
+        state.take(document(2, vec![spec("a", "h1"), spec("b", "h1")]).into());
         state.saved(state.version());
         assert!(steps(&mut state).is_empty(), "its image is looked for");
         state.absorb(Done::ImageLooked(spec("b", "h1").image, Ok(true)), Instant::now());
         assert_eq!(steps(&mut state), ["create"]);
-        state.take(document(3, vec![spec("a", "h1")]));
+        state.take(document(3, vec![spec("a", "h1")]).into());
         state.saved(state.version());
         assert!(told(&state) && steps(&mut state).is_empty());
         // Docker dies in the middle, and has started it nevertheless.

@@ -68,19 +68,15 @@ fn credentials(ticket: &Ticket) -> DockerCredentials {
 }
 
 /// The registry as Docker would ask it: in plain text where Docker is told that it may.
-async fn upstream(
-    docker: &Docker,
-    image: &ImageRef,
-    login: Option<&Login>,
-) -> Result<Upstream, EngineError> {
+async fn upstream(docker: &Docker, image: &ImageRef, login: Option<&Login>) -> Result<Upstream, EngineError> {
     let host = image.repository.split('/').next().unwrap_or_default();
     let info = docker.client().await?.info().await;
     let info = info.map_err(|error| docker.refusal(Request { verb: "ask", object: "info" }, &error))?;
     let registries = info.registry_config.and_then(|config| config.index_configs).unwrap_or_default();
     let told = registries.get(host).and_then(|one| one.secure).map(|secure| !secure);
     let plain = told.unwrap_or_else(|| is_loopback(host));
-    let credentials = login
-        .map(|login| Credentials { username: login.username.clone(), password: login.password.clone() });
+    let credentials =
+        login.map(|login| Credentials { username: login.username.clone(), password: login.password.clone() });
     Ok(Upstream::of(&image.repository, plain, tls(plain), credentials))
 }
 

@@ -1,6 +1,9 @@
 //! The whole worker over a fake engine and a fake kernel: documents in, observed state out.
 
+mod alone;
+mod limits;
 mod secrets;
+mod storage;
 
 use super::act::{Done, Todo};
 use super::contact::Contact;
@@ -291,47 +294,6 @@ async fn a_removal_that_is_refused_is_tried_again_after_growing_pauses() {
     assert!(node.engine.running().is_empty());
 }
 
-fn limited(cpu: u32, memory: u64) -> ContainerSpec {
-    ContainerSpec { cpu: MilliCores(cpu), memory: Bytes(memory), ..spec("a", "h1") }
-}
-
-#[tokio::test]
-async fn limits_change_without_a_restart_and_a_change_from_outside_is_undone() {
-    let node = Node::new();
-    let mut agent = node.agent();
-    agent.tell(document(1, vec![spec("a", "h1")])).await;
-    agent.converged(1).await;
-    agent.tell(document(2, vec![limited(900, 64 << 20)])).await;
-    agent.converged(2).await;
-    let id = node.engine.list().await.unwrap()[0].id.clone();
-    node.engine.limit(&id, Limits { cpu: MilliCores(1), memory: Bytes(64 << 20) }).await.unwrap();
-    agent.commands.send(Command::EngineChanged).await.unwrap();
-    let wanted = Limits { cpu: MilliCores(900), memory: Bytes(64 << 20) };
-    while node.engine.list().await.unwrap()[0].limits != wanted.into() {
-        tokio::task::yield_now().await;
-    }
-    let found = &node.engine.list().await.unwrap()[0];
-    assert_eq!((&found.id, node.engine.starts(&key("a"))), (&id, 1));
-}
-
-#[tokio::test(start_paused = true)]
-async fn memory_below_what_is_used_is_told_and_tried_after_growing_pauses() {
-    let node = Node::new();
-    let mut agent = node.agent();
-    agent.tell(document(1, vec![limited(100, 64 << 20)])).await;
-    agent.converged(1).await;
-    node.engine.use_memory(Bytes(32 << 20));
-    agent.tell(document(2, vec![limited(200, 16 << 20)])).await;
-    let told = |observed: &Observed| observed.problems.iter().any(|text| text.contains("memory limit"));
-    let observed = agent.observed(told).await;
-    assert_eq!(observed.containers[0].phase, ContainerPhase::Running);
-    tokio::time::sleep(Duration::from_secs(600)).await;
-    assert!((2..=25).contains(&node.engine.changes_of_limits()), "{}", node.engine.changes_of_limits());
-    assert_eq!(node.engine.list().await.unwrap()[0].limits.cpu, Some(MilliCores(200)));
-    node.engine.use_memory(Bytes(8 << 20));
-    assert!(agent.converged(2).await.problems.is_empty());
-}
-
 #[test]
 fn a_pause_ends_when_something_else_is_wanted() {
     let disk = tempfile::tempdir().unwrap();
@@ -391,115 +353,6 @@ async fn an_image_that_the_registry_lacks_is_reported_with_its_reason() {
     let observed = agent.observed(failed).await;
     assert!(observed.pulls[0].error.contains("manifest unknown"));
     assert!(observed.containers.iter().all(|container| container.phase == ContainerPhase::Failed));
-}
-
-#[tokio::test]
-async fn damaged_state_on_disk_is_reported_and_replaced_by_the_next_document() {
-    let node = Node::new();
-    std::fs::write(node.disk.path().join("desired.json"), b"{\"schema\":1,").unwrap();
-    let mut agent = node.agent();
-    let observed = agent.observed(|observed| !observed.problems.is_empty()).await;
-    assert!(observed.problems[0].contains("desired.json"));
-    agent.tell(document(1, tasks("h1"))).await;
-    assert!(agent.converged(1).await.problems.is_empty());
-}
-
-#[tokio::test]
-async fn a_damaged_copy_on_disk_is_reported_and_the_other_one_is_in_force() {
-    let node = Node::new();
-    let file = DesiredFile::open(node.disk.path(), node.disk.path().join("secrets.key")).unwrap();
-    file.save(&document(1, tasks("h1")), &Confidential::default()).unwrap();
-    std::fs::write(node.disk.path().join("desired.json"), b"{\"schema\":1,").unwrap();
-    let mut agent = node.agent();
-    let observed = agent.converged(1).await;
-    assert!(observed.problems[0].contains("desired.json"), "{:?}", observed.problems);
-    assert_eq!(observed.containers.len(), document(1, tasks("h1")).containers.len());
-}
-
-/// Task `a` may run half a minute without the controller, task `b` of another job as long as it likes.
-fn bounded(generation: u64) -> DesiredState {
-    let mut document = document(generation, vec![spec("a", "h1"), elsewhere()]);
-    document.stop_after_s.insert(spec("a", "h1").job, 30);
-    document
-}
-
-fn elsewhere() -> ContainerSpec {
-    ContainerSpec { job: "k".parse().unwrap(), ..spec("b", "h1") }
-}
-
-fn runs(node: &Node, task: &str) -> bool {
-    node.engine.running().keys().any(|key| key.task.as_str() == task)
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_task_that_is_to_stop_without_the_controller_stops_and_starts_with_its_next_document() {
-    let node = Node::new();
-    let mut agent = node.agent();
-    agent.tell(bounded(1)).await;
-    agent.converged(1).await;
-    tokio::time::sleep(Duration::from_secs(600)).await;
-    assert!(runs(&node, "a"), "the session goes on");
-    agent.commands.send(Command::Disconnected(Instant::now() - Duration::from_secs(10))).await.unwrap();
-    tokio::time::sleep(Duration::from_secs(19)).await;
-    assert!(runs(&node, "a"));
-    let stopped = agent.observed(|observed| observed.containers[0].phase == ContainerPhase::Exited).await;
-    assert!(stopped.containers[0].detail.contains("controller") && !stopped.converged);
-    assert!(!runs(&node, "a") && runs(&node, "b"));
-    // The controller is there again, but has not said yet what it wants.
-    agent.commands.send(Command::Connected).await.unwrap();
-    tokio::time::sleep(Duration::from_secs(60)).await;
-    assert!(!runs(&node, "a"));
-    agent.tell(bounded(1)).await;
-    let again = agent.converged(1).await;
-    assert_eq!(again.containers[0].restarts, 0, "that it was stopped is no failure");
-    assert_eq!((node.engine.starts(&key("a")), node.engine.starts(&TaskKey::of(&elsewhere()))), (2, 1));
-}
-
-/// Waits until the session is on disk.
-async fn kept(node: &Node) {
-    while ContactFile::in_directory(node.disk.path()).load() != Past::Session {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-}
-
-#[tokio::test]
-async fn the_time_without_the_controller_outlives_the_agent_and_a_reboot_ends_it() {
-    for (record, stops) in [
-        (None, false),
-        (Some(Some(Duration::from_secs(1))), false),
-        (Some(Some(Duration::from_secs(31))), true),
-    ] {
-        let node = Node::new();
-        let mut agent = node.agent();
-        agent.tell(bounded(1)).await;
-        agent.converged(1).await;
-        kept(&node).await;
-        agent.kill().await;
-        if let Some(silence) = record {
-            ContactFile::in_directory(node.disk.path()).save(silence).unwrap();
-        }
-        let mut agent = node.agent();
-        agent.observed(|observed| observed.listed && (stops || observed.converged)).await;
-        while stops && runs(&node, "a") {
-            tokio::task::yield_now().await;
-        }
-        assert_eq!((runs(&node, "a"), runs(&node, "b")), (!stops, true), "{record:?}");
-    }
-    let node = Node::new();
-    let mut agent = node.agent();
-    agent.tell(bounded(1)).await;
-    agent.converged(1).await;
-    kept(&node).await;
-    agent.kill().await;
-    [spec("a", "h1"), elsewhere()].iter().for_each(|spec| node.engine.end(&TaskKey::of(spec), 137));
-    std::fs::write(node.disk.path().join("contact.json"), r#"{"boot":"another","heard_s":null}"#).unwrap();
-    let mut agent = node.agent();
-    agent
-        .observed(|observed| observed.containers.iter().any(|found| found.phase == ContainerPhase::Running))
-        .await;
-    assert!(!runs(&node, "a") && runs(&node, "b"), "nobody knows how long the machine was off");
-    agent.tell(bounded(1)).await;
-    agent.converged(1).await;
 }
 
 #[tokio::test]

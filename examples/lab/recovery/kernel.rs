@@ -31,7 +31,7 @@ pub(super) fn of(node: &Node<'_>) -> Result<Vec<Told>> {
     let routes = ask_json(node, &["ip", "-j", "-4", "route", "show", "table", "all", "proto", PROTOCOL])?;
     told.extend(rows(&routes).iter().map(|route| ("route", route.to_string(), String::new())));
     told.extend(shaping(node)?);
-    told.extend(ask(node, &["iptables", "-S"])?.lines().filter_map(accept));
+    told.push(forwarding(&ask(node, &["iptables", "-S"])?));
     for path in BRIDGE_SETTINGS {
         // A node that no task was ever on has no bridge.
         if let Ok(value) = ask(node, &["cat", path]) {
@@ -78,10 +78,14 @@ fn nft(object: &Value) -> Vec<Told> {
     told
 }
 
-/// `-A DOCKER-USER -s 10.77.0.0/16 … --comment edgeloom -j ACCEPT`: which chain it has to be in is Docker's doing.
-fn accept(line: &str) -> Option<Told> {
-    let (chain, rest) = line.strip_prefix("-A ")?.split_once(' ')?;
-    rest.contains("--comment edgeloom").then(|| ("accept", rest.to_owned(), chain.to_owned()))
+/// Whether the pool's packets pass the filter table. Docker makes no chains and drops nothing when it takes over
+/// containers that it believes to be running; then our accept is not needed either.
+fn forwarding(listing: &str) -> Told {
+    let has = |start: &str| listing.lines().any(|line| line.starts_with(start));
+    let ours = listing.lines().find(|line| line.starts_with("-A") && line.contains("--comment edgeloom"));
+    let drops = has("-N DOCKER-USER") || has("-P FORWARD DROP");
+    let passes = if ours.is_some() || !drops { "the pool passes" } else { "the pool is dropped" };
+    ("accept", passes.to_owned(), ours.unwrap_or_default().to_owned())
 }
 
 /// Takes away what changes by itself.
@@ -147,11 +151,16 @@ mod tests {
     }
 
     #[test]
-    fn an_accept_is_ours_by_its_comment_wherever_it_is() {
-        let (_, content, chain) = accept("-A FORWARD -s a -d a --comment edgeloom -j ACCEPT").unwrap();
-        assert_eq!((content.as_str(), chain.as_str()), ("-s a -d a --comment edgeloom -j ACCEPT", "FORWARD"));
-        assert_eq!(accept("-A FORWARD -s a -j ACCEPT"), None);
-        assert_eq!(accept("-P FORWARD DROP"), None);
+    fn the_pool_passes_by_our_accept_or_where_nothing_drops() {
+        let ours = "-A DOCKER-USER -s a -d a -m comment --comment edgeloom -j ACCEPT";
+        for (listing, content) in [
+            (format!("-P FORWARD DROP\n-N DOCKER-USER\n{ours}"), "the pool passes"),
+            ("-P FORWARD DROP\n-N DOCKER-USER".to_owned(), "the pool is dropped"),
+            ("-P FORWARD DROP\n-A FORWARD -s a -j ACCEPT".to_owned(), "the pool is dropped"),
+            ("-P FORWARD ACCEPT".to_owned(), "the pool passes"),
+        ] {
+            assert_eq!(forwarding(&listing).1, content, "{listing}");
+        }
     }
 
     #[test]

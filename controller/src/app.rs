@@ -11,8 +11,8 @@ use crate::logs::Logs;
 use crate::notify;
 use edgeloom_bus::{Bus, Incoming, Outgoing};
 use edgeloom_cluster::{Cluster, CopyKeys, NodeMessage, Publish};
-use edgeloom_common::desired::SCHEMA;
 use edgeloom_common::ids::NodeId;
+use edgeloom_common::report::Status;
 use edgeloom_common::topics;
 use edgeloom_identity::Identity;
 use edgeloom_notify::Service;
@@ -105,7 +105,8 @@ pub async fn run(config: Config, stop: CancellationToken, service: Service) -> R
 
 /// The controller's presence, which agents see retained.
 fn presence(online: bool) -> Outgoing {
-    let payload = serde_json::json!({ "schema": SCHEMA, "online": online }).to_string().into_bytes();
+    // There is one controller: no later session of it has to be told from an earlier one.
+    let payload = serde_json::to_vec(&Status::new(online, 0)).expect("it is plain data");
     Outgoing { topic: topics::controller_status(), payload, retain: true }
 }
 

@@ -6,6 +6,8 @@ use crate::{cgroup, configs, docker, network, processes};
 use anyhow::{Context, Result, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -72,6 +74,12 @@ impl Lab {
     pub(crate) fn start_docker(&self, node: &Node<'_>) -> Result<u32> {
         let (name, run) = (&node.spec.name, self.run().display().to_string());
         let space = format!("el{}{name}", self.id);
+        // One that was killed left it, and another process may have its number by now: Docker would not start.
+        let pid_file = self.run().join(format!("{name}-dockerd.pid"));
+        fs::remove_file(&pid_file).or_else(|error| match error.kind() {
+            ErrorKind::NotFound => Ok(()),
+            _ => Err(error),
+        })?;
         let options = [
             format!("--config-file={}", node.docker_config().display()),
             format!("--containerd={run}/containerd.sock"),
@@ -79,7 +87,7 @@ impl Lab {
             format!("--containerd-plugins-namespace={space}-plugins"),
             format!("--data-root={}/docker", node.state().display()),
             format!("--exec-root={run}/{name}-exec"),
-            format!("--pidfile={run}/{name}-dockerd.pid"),
+            format!("--pidfile={}", pid_file.display()),
             format!("--host=unix://{}", node.docker_socket().display()),
             format!("--cgroup-parent=/{}/{name}", cgroup::top(&self.id)),
             "--exec-opt=native.cgroupdriver=cgroupfs".to_owned(),

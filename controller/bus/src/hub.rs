@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 /// The controller's presence until it says it itself; `schema` is that of the documents.
-const PRESENT: &[u8] = br#"{"schema":1,"online":true}"#;
+const PRESENT: &[u8] = br#"{"schema":1,"online":true,"session":0}"#;
 
 /// The controller no longer listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

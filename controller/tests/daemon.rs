@@ -231,7 +231,7 @@ fn agents_see_the_controllers_presence_and_the_controller_sees_theirs() {
         }
     }
     let presence: serde_json::Value = serde_json::from_slice(&seen.unwrap()).unwrap();
-    assert_eq!(presence, serde_json::json!({ "schema": 1, "online": true }));
+    assert_eq!(presence, serde_json::json!({ "schema": 1, "online": true, "session": 0 }));
     // The acknowledgement says that the message was handed on, not that it was looked at already.
     loop {
         let nodes = daemon.edgeloom(&["nodes", "-o", "json"], "");
@@ -303,8 +303,11 @@ fn a_damaged_state_is_refused_with_65_then_repaired_and_replaced_by_an_export() 
     assert!(errors(&occupied).contains("--replace"), "{}", errors(&occupied));
     let imported = upkeep(&["import", "--replace", document]);
     assert_eq!(imported.status.code(), Some(0), "{}", errors(&imported));
-    let epoch =
-        |output: &Output| said(output).trim().rsplit_once("epoch ").unwrap().1.parse::<u64>().unwrap();
+    let epoch = |output: &Output| {
+        let said = said(output);
+        let (_, behind) = said.rsplit_once("epoch ").unwrap();
+        behind.split_whitespace().next().unwrap().parse::<u64>().unwrap()
+    };
     // A repair leaves it to the start, which asks the nodes first.
     assert!(epoch(&repaired) < epoch(&imported));
 }

@@ -63,7 +63,9 @@ impl Lab {
         let name = &node.spec.name;
         let binary = node.state().join("edgeloom-agent").display().to_string();
         let config = node.state().join("agent.toml").display().to_string();
-        let words = within(&node.namespace(), &[&binary, "run", "--config", &config]);
+        // As in the unit.
+        let words = ["env", "MALLOC_ARENA_MAX=1", &binary, "run", "--config", &config];
+        let words = within(&node.namespace(), &words);
         self.launch(&format!("{name}-agent"), &words, &cgroup::entry_files(&self.id, name))
     }
 

@@ -65,7 +65,12 @@ pub async fn run(config: Config) -> Result<(), AppError> {
     let session = session_settings(&config)?;
     let lock = store::lock(&config.state_dir).map_err(OpenError::from)?;
     let node = Node::open(config)?;
-    let layers = open_layers(&node, session.as_ref()).await;
+    let layers = if cfg!(feature = "layers") { open_layers(&node, session.as_ref()).await } else { None };
+    if layers.is_none() && node.config.layers.budget.0 > 0 {
+        tracing::warn!(
+            "[layers] has a budget, but this agent was built without the feature `layers`, or it failed"
+        );
+    }
     let mut terminate = signal(SignalKind::terminate()).map_err(AppError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(AppError::Signals)?;
     let stop = CancellationToken::new();
@@ -155,7 +160,7 @@ fn start(
     if let Some(renewing) = renewing {
         spawn("renewal", Box::pin(renewing));
     }
-    if let Some(layers) = layers {
+    if let Some(layers) = layers.filter(|_| cfg!(feature = "layers")) {
         spawn("layers", Box::pin(layers.serve()));
     }
     spawn("route", Box::pin(routing));

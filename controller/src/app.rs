@@ -70,8 +70,7 @@ pub async fn run(config: Config, stop: CancellationToken, service: Service) -> R
     outgoing.send(presence(true)).await.map_err(|_| AppError::Ended { part: "the broker" })?;
 
     let inward = tokio::spawn(inward(incoming, cluster.clone(), logs.clone()));
-    // Ends with the cluster, which is waited for below.
-    tokio::spawn(notify::follow(service.clone(), cluster.beats()));
+    let beats = cluster.beats();
     let plans = tokio::spawn(outward(cluster_published, outgoing.clone()));
     let commands = tokio::spawn(outward(logs_published, outgoing.clone()));
     let server = server(&config, address);
@@ -86,6 +85,8 @@ pub async fn run(config: Config, stop: CancellationToken, service: Service) -> R
     let mut http = tokio::spawn(api::serve::serve(listener, tls, router, stop.clone()));
     tracing::info!(http = %address, mqtt = %mqtt, cluster = %config.cluster, "controller is up");
     service.ready("up");
+    // Not before, or "up" could replace what the first beat told. Ends with the cluster, which is waited for below.
+    tokio::spawn(notify::follow(service.clone(), beats));
     tokio::select! {
         // First, since the HTTP server ends on the same signal and may be quicker.
         biased;

@@ -7,8 +7,10 @@ use std::str::FromStr;
 
 /// Docker Hub, as an image's name says it.
 const HUB: &str = "docker.io";
+/// Where Docker Hub's API is.
+const HUB_API: &str = "registry-1.docker.io";
 /// Other names that people and programs have for it.
-const HUB_TOO: [&str; 2] = ["index.docker.io", "registry-1.docker.io"];
+const HUB_TOO: [&str; 2] = ["index.docker.io", HUB_API];
 /// A DNS name and a port.
 const HOST_MAX: usize = 253 + 6;
 
@@ -28,10 +30,13 @@ impl RegistryHost {
     /// The registry of an image's name, with or without tag and digest; none if that is none.
     #[must_use]
     pub fn of_image(name: &str) -> Option<Self> {
-        match name.split_once('/') {
-            Some((host, _)) if host.contains(['.', ':']) || host == "localhost" => host.parse().ok(),
-            _ => Some(Self(HUB.to_owned())),
-        }
+        locate(name).map(|(host, _)| host)
+    }
+
+    /// Host and port where its API is.
+    #[must_use]
+    pub fn api(&self) -> &str {
+        if self.0 == HUB { HUB_API } else { &self.0 }
     }
 
     /// The name as text.
@@ -39,6 +44,19 @@ impl RegistryHost {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// The registry of an image's name, and the rest as that registry knows it, both as Docker reads them: without a
+/// registry it is Docker Hub, where `library/` stands before a bare name. None if the registry's name is none.
+#[must_use]
+pub fn locate(name: &str) -> Option<(RegistryHost, String)> {
+    let is_host = |part: &str| part.contains(['.', ':']) || part == "localhost";
+    let (host, rest) = match name.split_once('/').filter(|(host, _)| is_host(host)) {
+        Some((host, rest)) => (host.parse().ok()?, rest),
+        None => (RegistryHost(HUB.to_owned()), name),
+    };
+    let bare = host.0 == HUB && !rest.contains('/');
+    Some((host, if bare { format!("library/{rest}") } else { rest.to_owned() }))
 }
 
 impl FromStr for RegistryHost {
@@ -84,6 +102,22 @@ mod tests {
             assert_eq!(of(hub).as_deref(), Some("docker.io"), "{hub}");
         }
         assert_eq!("index.docker.io".parse(), Ok(RegistryHost(HUB.to_owned())));
+    }
+
+    #[test]
+    fn a_repository_is_what_its_registry_calls_it() {
+        let read = |name: &str| locate(name).map(|(host, rest)| format!("{} {rest}", host.api()));
+        for (name, place) in [
+            ("10.0.0.1:5000/a/b", "10.0.0.1:5000 a/b"),
+            ("localhost/x", "localhost x"),
+            ("redis", "registry-1.docker.io library/redis"),
+            ("docker.io/redis", "registry-1.docker.io library/redis"),
+            ("index.docker.io/a/b", "registry-1.docker.io a/b"),
+            ("a/b", "registry-1.docker.io a/b"),
+        ] {
+            assert_eq!(read(name).as_deref(), Some(place), "{name}");
+        }
+        assert_eq!(locate("re g.lan/x"), None);
     }
 
     #[test]

@@ -29,9 +29,7 @@ impl Digest {
 
     /// The digits alone: a file's name.
     pub(crate) fn hex(&self) -> String {
-        let mut text = String::with_capacity(64);
-        self.0.iter().for_each(|byte| write!(text, "{byte:02x}").expect("a string takes all"));
-        text
+        hex(&self.0)
     }
 
     pub(crate) fn from_hex(text: &str) -> Option<Self> {
@@ -66,6 +64,13 @@ impl fmt::Debug for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
+}
+
+/// Lower-case hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    bytes.iter().for_each(|byte| write!(text, "{byte:02x}").expect("a string takes all"));
+    text
 }
 
 /// A digest in the making.

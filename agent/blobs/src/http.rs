@@ -40,6 +40,8 @@ pub enum HttpError {
     Status { host: String, path: String, status: u16 },
     #[error("{host} wants another kind of login than it says: {challenge:?}")]
     Challenge { host: String, challenge: String },
+    #[error("{host} wants the login sent in the clear")]
+    InTheClear { host: String },
     #[error("{host} sent something else than {wanted}")]
     Content { host: String, wanted: String },
 }

@@ -29,7 +29,7 @@ pub use proxy::Proxy;
 pub use sources::Sources;
 pub use store::{Store, StoreError};
 pub use ticket::{Counts, Ticket};
-pub use upstream::{Credentials, Upstream};
+pub use upstream::Upstream;
 
 /// The most that one stream holds in memory, in bytes.
 pub const CHUNK_BYTES: usize = 64 * 1024;

@@ -1,6 +1,6 @@
 //! Pulls that the agent admitted: nobody else gets anything from the proxy.
 
-use crate::digest::Digest;
+use crate::digest::{Digest, hex};
 use crate::sources::Place;
 use crate::upstream::Upstream;
 use base64::Engine as _;
@@ -106,7 +106,7 @@ impl Drop for Ticket {
 
 impl Tickets {
     pub(crate) fn admit(&self, upstream: Upstream, address: SocketAddr) -> Ticket {
-        let (id, token) = (random::<8>(), URL_SAFE_NO_PAD.encode(bytes::<32>()));
+        let (id, token) = (hex(&bytes::<8>()), URL_SAFE_NO_PAD.encode(bytes::<32>()));
         let authorization = format!("Basic {}", STANDARD.encode(format!("{USER}:{token}")));
         let [registry, neighbours, kept] = [0; 3].map(AtomicU64::new);
         let admitted = Arc::new(Admitted { upstream, authorization, registry, neighbours, kept });
@@ -139,8 +139,4 @@ fn bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     SystemRandom::new().fill(&mut bytes).expect("the kernel has random numbers");
     bytes
-}
-
-fn random<const N: usize>() -> String {
-    bytes::<N>().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -4,7 +4,8 @@ use crate::digest::Digest;
 use crate::http::{Fields, HttpError, Way, ask};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use edgeloom_common::secret::Secret;
+use edgeloom_common::confidential::Login;
+use edgeloom_common::registry::locate;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ACCEPT, AUTHORIZATION, RANGE, WWW_AUTHENTICATE};
@@ -18,16 +19,6 @@ const MANIFEST_MAX: usize = 4 << 20;
 const TOKEN_MAX: usize = 64 << 10;
 /// What engines of the last years understand.
 const MANIFEST_TYPES: &str = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.docker.distribution.manifest.v2+json";
-/// Where images without a registry in their name come from.
-const HUB: &str = "registry-1.docker.io";
-
-/// A login.
-#[derive(Debug, Clone)]
-pub struct Credentials {
-    pub username: String,
-    pub password: Secret,
-}
-
 /// One repository of a registry.
 #[derive(Debug)]
 pub struct Upstream {
@@ -35,26 +26,21 @@ pub struct Upstream {
     /// `https://host:port`, or `http://…`.
     base: String,
     repository: String,
-    credentials: Option<Credentials>,
+    credentials: Option<Login>,
     /// The `Authorization` that the registry took last.
     login: Mutex<Option<String>>,
 }
 
 impl Upstream {
     /// The repository of a name as Docker reads it, for instance `registry.lan:5000/vision/detect`; `plain`
-    /// for a registry without TLS.
+    /// for a registry without TLS. None if it names no registry.
     #[must_use]
-    pub fn of(name: &str, plain: bool, tls: Arc<ClientConfig>, credentials: Option<Credentials>) -> Self {
-        let is_host = |part: &&str| part.contains(['.', ':']) || *part == "localhost";
-        let (host, repository) = match name.split_once('/').filter(|(host, _)| is_host(host)) {
-            Some(("docker.io" | "index.docker.io", rest)) => (HUB, on_hub(rest)),
-            Some((host, rest)) => (host, rest.to_owned()),
-            None => (HUB, on_hub(name)),
-        };
+    pub fn of(name: &str, plain: bool, tls: Arc<ClientConfig>, credentials: Option<Login>) -> Option<Self> {
+        let (host, repository) = locate(name)?;
         let scheme = if plain { "http" } else { "https" };
-        let base = format!("{scheme}://{host}");
+        let base = format!("{scheme}://{}", host.api());
         let way = Way { tls, address: None };
-        Self { way, base, repository, credentials, login: Mutex::default() }
+        Some(Self { way, base, repository, credentials, login: Mutex::default() })
     }
 
     /// Host and port.
@@ -117,6 +103,9 @@ impl Upstream {
             }),
             "bearer" => {
                 let url = token_url(parameters).ok_or_else(unknown)?;
+                if basic.is_some() && !is_as_private(&url, &self.base) {
+                    return Err(HttpError::InTheClear { host: self.base.clone() });
+                }
                 self.token(&url, authorization(basic)).await
             }
             _ => Err(unknown()),
@@ -141,18 +130,19 @@ impl Upstream {
     }
 }
 
-/// Images of the hub without an owner are its own.
-fn on_hub(name: &str) -> String {
-    if name.contains('/') { name.to_owned() } else { format!("library/{name}") }
-}
-
-fn basic(credentials: &Credentials) -> String {
+fn basic(credentials: &Login) -> String {
     let pair = format!("{}:{}", credentials.username, credentials.password.expose());
     format!("Basic {}", STANDARD.encode(pair))
 }
 
 fn authorization(login: Option<String>) -> Fields {
     login.into_iter().map(|login| (AUTHORIZATION, login)).collect()
+}
+
+/// A login that was given for a registry with TLS goes nowhere without.
+fn is_as_private(url: &str, base: &str) -> bool {
+    let private = |url: &str| url.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("https://"));
+    private(url) || !private(base)
 }
 
 /// `realm="https://auth…",service="…",scope="…"` as the address to ask.
@@ -188,23 +178,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_as_docker_reads_them() {
-        let tls = Arc::new(
-            ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-                .with_safe_default_protocol_versions()
-                .unwrap()
-                .with_root_certificates(rustls::RootCertStore::empty())
-                .with_no_client_auth(),
-        );
-        let place = |name: &str, plain| {
-            let upstream = Upstream::of(name, plain, Arc::clone(&tls), None);
-            format!("{}/{}", upstream.base, upstream.repository)
-        };
-        assert_eq!(place("registry.lan:5000/vision/detect", true), "http://registry.lan:5000/vision/detect");
-        assert_eq!(place("localhost/x", false), "https://localhost/x");
-        assert_eq!(place("nginx", false), "https://registry-1.docker.io/library/nginx");
-        assert_eq!(place("docker.io/library/nginx", false), "https://registry-1.docker.io/library/nginx");
-        assert_eq!(place("vision/detect", false), "https://registry-1.docker.io/vision/detect");
+    fn a_login_never_leaves_tls() {
+        let (private, open) = ("https://auth.lan/token", "http://auth.lan/token");
+        assert!(is_as_private(private, "https://reg.lan") && is_as_private(open, "http://reg.lan:5000"));
+        assert!(is_as_private("HTTPS://auth.lan/", "https://reg.lan"));
+        for url in [open, "ftp://auth.lan/x", "", "https:/auth"] {
+            assert!(!is_as_private(url, "https://reg.lan"), "{url}");
+        }
     }
 
     #[test]

@@ -3,7 +3,8 @@
 mod registry;
 mod site;
 
-use edgeloom_blobs::{Counts, Credentials, Proxy, Sources, Store, Upstream};
+use edgeloom_blobs::{Counts, Proxy, Sources, Store, Upstream};
+use edgeloom_common::confidential::Login;
 use edgeloom_common::secret::Secret;
 use edgeloom_common::units::Bytes as Size;
 use http_body_util::BodyExt;
@@ -27,7 +28,7 @@ impl Site {
         Self { registry: Registry::start().await, folder: tempfile::tempdir().unwrap() }
     }
 
-    fn upstream(&self, credentials: Option<Credentials>) -> Upstream {
+    fn upstream(&self, credentials: Option<Login>) -> Upstream {
         site::upstream(&self.registry, credentials)
     }
 }
@@ -191,8 +192,7 @@ async fn a_registry_gets_the_login_that_it_asks_for() {
     let realm = format!("http://{}/token", site.registry.address);
     let challenge = format!("Bearer realm=\"{realm}\",service=\"test\",scope=\"repository:r/i:pull\"");
     let bearer = ("Bearer t0ken".to_owned(), challenge);
-    let credentials =
-        || Credentials { username: "ann".to_owned(), password: Secret::from("secret".to_owned()) };
+    let credentials = || Login { username: "ann".to_owned(), password: Secret::from("secret".to_owned()) };
     for (at, wanted) in [basic, bearer].into_iter().enumerate() {
         site.registry.state.lock().unwrap().login = Some(wanted);
         let digest = site.registry.hold(format!("layer {at}").as_bytes());

@@ -2,7 +2,8 @@
 
 use super::registry::Registry;
 use base64::Engine as _;
-use edgeloom_blobs::{Credentials, Digest, Ticket, Upstream};
+use edgeloom_blobs::{Digest, Ticket, Upstream};
+use edgeloom_common::confidential::Login;
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Bytes, Incoming};
 use hyper::{Request, Response};
@@ -17,8 +18,8 @@ pub(crate) fn tls() -> Arc<ClientConfig> {
     Arc::new(config.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
 }
 
-pub(crate) fn upstream(registry: &Registry, credentials: Option<Credentials>) -> Upstream {
-    Upstream::of(&format!("{}/r/i", registry.address), true, tls(), credentials)
+pub(crate) fn upstream(registry: &Registry, credentials: Option<Login>) -> Upstream {
+    Upstream::of(&format!("{}/r/i", registry.address), true, tls(), credentials).unwrap()
 }
 
 pub(crate) fn login(ticket: &Ticket) -> String {

@@ -96,7 +96,7 @@ impl Registry {
 
     /// Whether a registry honours a login (distribution specification, API version check).
     pub(crate) async fn check(&self, host: &RegistryHost, login: &Login) -> Result<(), RegistryError> {
-        let host = reference::api_host(host.as_str());
+        let host = host.api();
         let asked = Asked { registry: self, image: "a login", host, login: Some(login) };
         asked.fetch(&asked.url("")).await.map(drop)
     }

@@ -1,6 +1,7 @@
 //! Image names as people write them: `[registry[:port]/]repository[:tag][@digest]`.
 //!
-//! As Docker reads them: without a registry it is Docker Hub, and `library/` stands before a bare name.
+
+use edgeloom_common::registry::locate;
 
 /// Where an image is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,13 +28,7 @@ impl Reference {
             None => (rest, "latest"),
         };
         let version = digest.unwrap_or(tag);
-        let (registry, repository) = match name.split_once('/') {
-            Some((host, path)) if host.contains(['.', ':']) || host == "localhost" => {
-                (api_host(host), path.to_owned())
-            }
-            Some(_) => (HUB, name.to_owned()),
-            None => (HUB, format!("library/{name}")),
-        };
+        let (host, repository) = locate(name)?;
         let path = |text: &str| {
             !text.is_empty()
                 && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-/".contains(c))
@@ -47,25 +42,16 @@ impl Reference {
             || !path(&repository)
             || repository.contains("..")
             || !word(version)
-            || !word(registry)
         {
             return None;
         }
         Some(Self {
-            registry: registry.to_owned(),
+            registry: host.api().to_owned(),
             repository,
             version: version.to_owned(),
             name: name.to_owned(),
         })
     }
-}
-
-/// Where Docker Hub's API is.
-const HUB: &str = "registry-1.docker.io";
-
-/// Where a registry's API is.
-pub(crate) fn api_host(host: &str) -> &str {
-    if host == "docker.io" { HUB } else { host }
 }
 
 #[cfg(test)]
@@ -77,7 +63,7 @@ mod tests {
         let read = |text| Reference::parse(text).map(|r| (r.registry, r.repository, r.version, r.name));
         let owned = |a: [&str; 4]| Some(a.map(str::to_owned).into());
         assert_eq!(read("10.0.0.1:5000/a/b:1"), owned(["10.0.0.1:5000", "a/b", "1", "10.0.0.1:5000/a/b"]));
-        assert_eq!(read("redis"), owned([HUB, "library/redis", "latest", "redis"]));
+        assert_eq!(read("redis"), owned(["registry-1.docker.io", "library/redis", "latest", "redis"]));
         assert_eq!(read("r.lan/x@sha256:ab"), owned(["r.lan", "x", "sha256:ab", "r.lan/x"]));
         for bad in ["", "A", "r.lan/../x", "r.lan/x:a b", "r.lan/x?y"] {
             assert_eq!(read(bad), None, "{bad}");

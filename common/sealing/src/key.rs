@@ -2,6 +2,7 @@
 
 use ring::aead::{CHACHA20_POLY1305, LessSafeKey, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Prk, Salt};
+use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 use std::fmt;
 use std::io;
@@ -47,9 +48,12 @@ pub enum KeyError {
 }
 
 /// What seals and opens.
+#[derive(Clone)]
 pub struct Key {
     pub(crate) id: KeyId,
     pub(crate) aead: LessSafeKey,
+    /// Makes nonces of what is sealed.
+    pub(crate) nonces: hmac::Key,
 }
 
 impl fmt::Debug for Key {
@@ -108,14 +112,19 @@ impl Key {
         self.id
     }
 
-    fn derive(material: &[u8; KEY_BYTES]) -> Self {
+    /// A key that comes from another one, which nobody but its owner knows.
+    #[must_use]
+    pub fn derive(material: &[u8; KEY_BYTES]) -> Self {
         let root = Salt::new(HKDF_SHA256, b"edgeloom sealing").extract(material);
         let mut key = Zeroizing::new([0; KEY_BYTES]);
         expand(&root, b"key", key.as_mut());
+        let mut nonces = Zeroizing::new([0; KEY_BYTES]);
+        expand(&root, b"nonces", nonces.as_mut());
         let mut id = [0; KeyId::BYTES];
         expand(&root, b"id", &mut id);
         let aead = UnboundKey::new(&CHACHA20_POLY1305, key.as_ref()).expect("a key of ChaCha20 has 32 bytes");
-        Self { id: KeyId(id), aead: LessSafeKey::new(aead) }
+        let nonces = hmac::Key::new(hmac::HMAC_SHA256, nonces.as_ref());
+        Self { id: KeyId(id), aead: LessSafeKey::new(aead), nonces }
     }
 }
 

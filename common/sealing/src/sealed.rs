@@ -4,6 +4,7 @@ use crate::key::{Key, KeyId};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::aead::{Aad, NONCE_LEN, Nonce};
+use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -15,6 +16,18 @@ const HEAD: usize = 1 + KeyId::BYTES + NONCE_LEN;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Sealed(String);
+
+impl From<String> for Sealed {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl From<Sealed> for String {
+    fn from(sealed: Sealed) -> Self {
+        sealed.0
+    }
+}
 
 /// Why a sealed text does not open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -35,6 +48,24 @@ impl Key {
         let mut nonce = [0; NONCE_LEN];
         // 96 random bits: a pair of equal ones is not to be expected below 2^32 sealed texts.
         SystemRandom::new().fill(&mut nonce).expect("the kernel gives random bytes once it is up");
+        self.seal_with(nonce, purpose, bytes)
+    }
+
+    /// The same, but equal bytes for one use give equal texts, for where every difference has a cost: the nonce is
+    /// a keyed hash of what is sealed, as in synthetic initialisation vectors (RFC 5297).
+    #[must_use]
+    pub fn seal_alike(&self, purpose: &str, bytes: &[u8]) -> Sealed {
+        let mut hash = hmac::Context::with_key(&self.nonces);
+        // A length before the name keeps it apart from what follows.
+        [&(purpose.len() as u64).to_le_bytes()[..], purpose.as_bytes(), bytes]
+            .into_iter()
+            .for_each(|part| hash.update(part));
+        let mut nonce = [0; NONCE_LEN];
+        nonce.copy_from_slice(&hash.sign().as_ref()[..NONCE_LEN]);
+        self.seal_with(nonce, purpose, bytes)
+    }
+
+    fn seal_with(&self, nonce: [u8; NONCE_LEN], purpose: &str, bytes: &[u8]) -> Sealed {
         let mut packed = Vec::with_capacity(HEAD + bytes.len() + self.aead.algorithm().tag_len());
         packed.push(VERSION);
         packed.extend(self.id.0);
@@ -93,6 +124,22 @@ mod tests {
         }
         let Sealed(text) = key.seal("x", b"hunter2");
         assert!(!text.contains(&STANDARD.encode("hunter2")));
+    }
+
+    #[test]
+    fn equal_bytes_are_sealed_alike_for_one_use_where_that_is_asked_for() {
+        let (key, other) = (Key::derive(&[1; 32]), Key::derive(&[2; 32]));
+        let sealed = key.seal_alike("job a", b"plan");
+        assert_eq!(key.seal_alike("job a", b"plan"), sealed);
+        for different in [
+            key.seal_alike("job b", b"plan"),
+            key.seal_alike("job a", b"plans"),
+            other.seal_alike("job a", b"plan"),
+        ] {
+            assert_ne!(different, sealed);
+        }
+        assert_eq!(*Key::derive(&[1; 32]).unseal("job a", &sealed).unwrap(), b"plan");
+        assert!(key.unseal("job b", &sealed).is_err() && other.unseal("job a", &sealed).is_err());
     }
 
     #[test]

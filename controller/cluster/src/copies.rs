@@ -2,19 +2,15 @@
 //! sealed so that nobody but the controller reads or makes one.
 //!
 //! In: committed jobs. Out: texts for the documents of the first nodes that run them, and jobs out of such
-//! texts. Equal jobs give equal texts, since documents that differ are published again: the nonce is a keyed
-//! hash of what is sealed, as in synthetic initialisation vectors (RFC 5297).
+//! texts. Equal jobs give equal texts, since documents that differ are published again.
 
 use crate::documents::{Documents, programs};
 use crate::model::{Image, JobRecord, Model, Phase};
 use crate::pulls;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD_NO_PAD;
 use edgeloom_common::ids::{JobName, NodeId, TaskName};
 use edgeloom_common::job::Job;
 use edgeloom_sched::plan::JobPlan;
-use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
-use ring::hmac;
+use edgeloom_sealing::{Key, Sealed};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -26,20 +22,8 @@ const KEEPERS_MAX: usize = 3;
 const DOCUMENT_COPIES_MAX: usize = 96 * 1024;
 
 /// Keys that copies are sealed with, the newest first.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct CopyKeys(Vec<Key>);
-
-#[derive(Clone)]
-struct Key {
-    nonce: hmac::Key,
-    aead: LessSafeKey,
-}
-
-impl std::fmt::Debug for CopyKeys {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CopyKeys").field("count", &self.0.len()).finish_non_exhaustive()
-    }
-}
 
 /// One job, without what only matters to a controller that has its state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,48 +42,22 @@ impl CopyKeys {
     /// The first one seals, all of them open.
     #[must_use]
     pub fn new(keys: &[[u8; 32]]) -> Self {
-        Self(keys.iter().map(Key::new).collect())
+        Self(keys.iter().map(Key::derive).collect())
     }
 
     /// A job as its keepers get it; none without a key.
     pub(crate) fn seal(&self, record: &JobRecord, plan: &JobPlan) -> Option<String> {
         let text =
             serde_json::to_vec(&JobCopy::of(record, plan)).expect("a copy is plain data with text keys");
-        Some(self.0.first()?.seal(&record.job.name, text))
+        Some(self.0.first()?.seal_alike(record.job.name.as_str(), &text).into())
     }
 
     /// The job of a copy; none if it is not one of ours.
     pub(crate) fn open(&self, job: &JobName, sealed: &str) -> Option<JobRecord> {
-        let text = self.0.iter().find_map(|key| key.open(job, sealed))?;
+        let sealed = Sealed::from(sealed.to_owned());
+        let text = self.0.iter().find_map(|key| key.unseal(job.as_str(), &sealed).ok())?;
         let copy: JobCopy = serde_json::from_slice(&text).ok()?;
         (copy.job.name == *job).then(|| copy.into_record())
-    }
-}
-
-impl Key {
-    fn new(key: &[u8; 32]) -> Self {
-        let derive = |purpose: &[u8]| hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), purpose);
-        let aead = UnboundKey::new(&CHACHA20_POLY1305, derive(b"sealing of copies").as_ref());
-        Self {
-            nonce: hmac::Key::new(hmac::HMAC_SHA256, derive(b"nonces of copies").as_ref()),
-            aead: LessSafeKey::new(aead.expect("a hash of 32 bytes is a key")),
-        }
-    }
-
-    fn seal(&self, job: &JobName, mut text: Vec<u8>) -> String {
-        let mut nonce = [0; NONCE_LEN];
-        nonce.copy_from_slice(&hmac::sign(&self.nonce, &text).as_ref()[..NONCE_LEN]);
-        let (unique, about) = (Nonce::assume_unique_for_key(nonce), Aad::from(job.as_str()));
-        let sealed = self.aead.seal_in_place_append_tag(unique, about, &mut text);
-        sealed.expect("a copy is far shorter than the cipher's bound of 256 GiB");
-        STANDARD_NO_PAD.encode([&nonce[..], &text].concat())
-    }
-
-    fn open(&self, job: &JobName, sealed: &str) -> Option<Vec<u8>> {
-        let mut bytes = STANDARD_NO_PAD.decode(sealed).ok()?;
-        let (nonce, rest) = bytes.split_first_chunk_mut::<NONCE_LEN>()?;
-        let nonce = Nonce::assume_unique_for_key(*nonce);
-        Some(self.aead.open_in_place(nonce, Aad::from(job.as_str()), rest).ok()?.to_vec())
     }
 }
 

@@ -11,7 +11,7 @@ mod watch;
 
 use crate::config::Config;
 use crate::join::{self, Live};
-use crate::layers::Layers;
+use crate::layers::{BUILT_IN, Layers};
 use crate::node::{Node, OpenError};
 use crate::session::{self, Credentials, SessionSettings};
 use crate::store::{self, Lock, StateError};
@@ -65,12 +65,7 @@ pub async fn run(config: Config) -> Result<(), AppError> {
     let session = session_settings(&config)?;
     let lock = store::lock(&config.state_dir).map_err(OpenError::from)?;
     let node = Node::open(config)?;
-    let layers = if cfg!(feature = "layers") { open_layers(&node, session.as_ref()).await } else { None };
-    if layers.is_none() && node.config.layers.budget.0 > 0 {
-        tracing::warn!(
-            "[layers] has a budget, but this agent was built without the feature `layers`, or it failed"
-        );
-    }
+    let layers = open_layers(&node, session.as_ref()).await;
     let mut terminate = signal(SignalKind::terminate()).map_err(AppError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(AppError::Signals)?;
     let stop = CancellationToken::new();
@@ -160,7 +155,7 @@ fn start(
     if let Some(renewing) = renewing {
         spawn("renewal", Box::pin(renewing));
     }
-    if let Some(layers) = layers.filter(|_| cfg!(feature = "layers")) {
+    if let Some(layers) = layers.filter(|_| BUILT_IN) {
         spawn("layers", Box::pin(layers.serve()));
     }
     spawn("route", Box::pin(routing));

@@ -3,6 +3,7 @@
 
 use super::{Docker, EngineError, Request, pull_reference, through};
 use crate::engine::{LogSelection, PullProgress, label};
+use crate::layers::BUILT_IN;
 use bollard::auth::DockerCredentials;
 use bollard::errors::Error;
 use bollard::models::CreateImageInfo;
@@ -23,7 +24,7 @@ pub(super) async fn pull(
     (image, login): (&ImageRef, Option<&Login>),
     progress: &watch::Sender<PullProgress>,
 ) -> Result<(), EngineError> {
-    if cfg!(any(test, feature = "layers"))
+    if BUILT_IN
         && let Some((proxy, digest)) = docker.proxy.get().zip(image.digest.parse().ok())
         && !image.repository.is_empty()
     {

@@ -5,7 +5,7 @@ use super::{Docker, EngineError, Request, has_status, streams};
 use crate::engine::PullProgress;
 use bollard::auth::DockerCredentials;
 use bollard::query_parameters::{RemoveImageOptions, TagImageOptionsBuilder};
-use edgeloom_blobs::{Credentials, Digest, Proxy, Ticket, Upstream};
+use edgeloom_blobs::{Digest, Proxy, Ticket, Upstream};
 use edgeloom_common::confidential::Login;
 use edgeloom_common::desired::ImageRef;
 use rustls::{ClientConfig, RootCertStore};
@@ -75,9 +75,9 @@ async fn upstream(docker: &Docker, image: &ImageRef, login: Option<&Login>) -> R
     let registries = info.registry_config.and_then(|config| config.index_configs).unwrap_or_default();
     let told = registries.get(host).and_then(|one| one.secure).map(|secure| !secure);
     let plain = told.unwrap_or_else(|| is_loopback(host));
-    let credentials =
-        login.map(|login| Credentials { username: login.username.clone(), password: login.password.clone() });
-    Ok(Upstream::of(&image.repository, plain, tls(plain), credentials))
+    let none =
+        || EngineError::Pull { image: image.name.clone(), reason: "its name has no registry".to_owned() };
+    Upstream::of(&image.repository, plain, tls(plain), login.cloned()).ok_or_else(none)
 }
 
 fn is_loopback(host: &str) -> bool {

@@ -14,8 +14,8 @@ use std::time::Duration;
 /// Many times what a loaded machine needs.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// CAP_DAC_READ_SEARCH, CAP_NET_ADMIN, CAP_NET_RAW (capability.h).
-const CAPABILITIES: u64 = 1 << 2 | 1 << 12 | 1 << 13;
+/// CAP_DAC_READ_SEARCH, CAP_KILL, CAP_NET_ADMIN, CAP_NET_RAW (capability.h).
+const CAPABILITIES: u64 = 1 << 2 | 1 << 5 | 1 << 12 | 1 << 13;
 
 #[tokio::test]
 async fn the_unit_comes_up_is_watched_and_leaves_containers_alone() {

@@ -192,6 +192,11 @@ pub enum EngineError {
     /// The container was made for a network that is gone, and cannot be started any more.
     #[error("container {id} was made for a network that is gone; it is made anew")]
     NetworkGone { id: String },
+    /// Docker lost track of what it started.
+    #[error(
+        "docker does not know that container {id} runs, and its {processes} process(es) stay: {reason}; end them as root, or restart the node"
+    )]
+    Forgotten { id: String, processes: usize, reason: String },
     /// A network of that name that is not ours.
     #[error(
         "docker network {name} exists and is not ours (label edgeloom.node={node} is missing); remove it or set another `bridge`"

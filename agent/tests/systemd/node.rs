@@ -118,7 +118,7 @@ impl Node {
 
     /// What `doctor` finds with the unit's rights, while the agent runs.
     pub(crate) fn examination(&self) -> Examination {
-        let output = self.agent("net_admin,net_raw,dac_read_search", &["doctor", "--output=json"]);
+        let output = self.agent("net_admin,net_raw,dac_read_search,kill", &["doctor", "--output=json"]);
         serde_json::from_slice(&output.stdout).unwrap()
     }
 

@@ -5,10 +5,11 @@ use edgeloom_common::doctor::{Check, TIME_SERVICE, judge_year};
 use std::path::PathBuf;
 
 /// Capabilities that the agent uses (capability.h), and for what.
-const CAPABILITIES: [(u32, &str, &str); 3] = [
+const CAPABILITIES: [(u32, &str, &str); 4] = [
     (12, "CAP_NET_ADMIN", "shaping and routes"),
     (13, "CAP_NET_RAW", "announcing moved tasks"),
     (2, "CAP_DAC_READ_SEARCH", "reading Docker's layers"),
+    (5, "CAP_KILL", "ending what Docker forgot"),
 ];
 /// The oldest Docker that is known to do.
 const DOCKER_MIN: (u32, u32) = (20, 10);

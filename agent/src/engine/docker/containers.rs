@@ -1,6 +1,6 @@
 //! Containers of ours: made from a spec, found by their labels.
 
-use super::{Docker, EngineError, FoundContainer, Request, has_status, limits};
+use super::{Docker, EngineError, FoundContainer, Request, forgotten, has_status, limits};
 use crate::engine::{FoundLimits, FoundState, Limits, TaskKey, label};
 use bollard::models::{
     ContainerCreateBody, ContainerSummary, ContainerSummaryStateEnum, EndpointIpamConfig, EndpointSettings,
@@ -145,7 +145,16 @@ pub(super) fn log_files() -> HostConfigLogConfig {
     }
 }
 
+/// Docker refuses to start what runs without its knowledge: that is ended first. Not before the refusal, since an
+/// earlier request that is still being worked on has processes as well, and this one then waits for it and succeeds.
 pub(super) async fn start(docker: &Docker, id: &str) -> Result<(), EngineError> {
+    match request_start(docker, id).await {
+        Err(EngineError::Refused { .. }) if 0 < forgotten::end(id).await? => request_start(docker, id).await,
+        answer => answer,
+    }
+}
+
+async fn request_start(docker: &Docker, id: &str) -> Result<(), EngineError> {
     match docker.client().await?.start_container(id, None::<StartContainerOptions>).await {
         Err(error) if !has_status(&error, 304) => {
             let refusal = docker.refusal(Request { verb: "start container", object: id }, &error);
@@ -177,6 +186,8 @@ pub(super) async fn stop(docker: &Docker, id: &str) -> Result<(), EngineError> {
 
 pub(super) async fn remove(docker: &Docker, id: &str) -> Result<(), EngineError> {
     stop(docker, id).await?;
+    // While there still is a container to find them by.
+    forgotten::end(id).await?;
     let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
     match docker.client().await?.remove_container(id, Some(options)).await {
         // 409: a removal is on its way already.

@@ -5,6 +5,7 @@
 //! Docker 20.10 those above 1.41.
 
 mod containers;
+mod forgotten;
 mod limits;
 mod network;
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod holding;
 mod kernel;
 mod log;
 mod lost_node;
+mod lost_state;
 mod power_cut;
 mod report;
 mod stage;
@@ -48,6 +49,7 @@ enum Scenario {
     CutLink,
     DockerRestart,
     AddressChange,
+    LostState,
     PowerCut,
 }
 
@@ -60,6 +62,7 @@ impl Scenario {
             Self::CutLink => "a link in use is cut",
             Self::DockerRestart => "a node's Docker is restarted",
             Self::AddressChange => "a node gets another address",
+            Self::LostState => "the controller's state is damaged, then gone",
             Self::PowerCut => "the power of the whole lab is cut",
         }
     }
@@ -72,6 +75,7 @@ impl Scenario {
             Self::CutLink => cut_link::play(ground, report),
             Self::DockerRestart => docker_restart::play(ground, report),
             Self::AddressChange => address_change::play(ground, report),
+            Self::LostState => lost_state::play(ground, report),
             Self::PowerCut => power_cut::play(ground, report),
         }
     }

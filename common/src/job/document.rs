@@ -13,7 +13,7 @@ use super::sla::{self, Service};
 use super::source::source;
 use super::tree::{self, Node, Value};
 use super::words::Condition;
-use super::{Constraint, Job, Program, Source, Task, program, total};
+use super::{Constraint, Job, Kind, Program, Source, Task, program, total};
 use crate::ids::{JobName, TaskName};
 use crate::units::{Bytes, Work};
 use crate::view::ProblemItem;
@@ -106,6 +106,7 @@ fn job(root: &Node, problems: &mut Problems) -> Option<Job> {
     sla.apply(&mut tasks);
     Some(Job {
         name: name?,
+        kind: Kind::default(),
         profile: profile.map(String::from),
         source,
         tasks,

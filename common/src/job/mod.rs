@@ -40,6 +40,8 @@ pub const SECRETS_FOLDER: &str = "/run/secrets";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     pub name: JobName,
+    #[serde(default, skip_serializing_if = "Kind::is_pipeline")]
+    pub kind: Kind,
     /// The scheduling profile; none: the controller's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
@@ -52,6 +54,24 @@ pub struct Job {
     /// Reputation and redundancy are in `tasks` already.
     #[serde(default, skip_serializing_if = "Sla::is_default")]
     pub sla: Sla,
+}
+
+/// What a job's tasks are to each other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// They pass items on for as long as the job is there.
+    #[default]
+    Pipeline,
+    /// They run to their end and pass nothing on. They start together or not at all: a container that needs
+    /// no other is a job of its own.
+    Batch,
+}
+
+impl Kind {
+    fn is_pipeline(&self) -> bool {
+        *self == Self::Pipeline
+    }
 }
 
 /// Where a job's items come from.

@@ -4,7 +4,7 @@
 pub mod example;
 
 use edgeloom_common::ids::TaskName;
-use edgeloom_common::job::{Disconnect, Job, Program, Resources, Sla, Source, Task};
+use edgeloom_common::job::{Disconnect, Job, Kind, Program, Resources, Sla, Source, Task};
 use edgeloom_common::units::{BitRate, Bytes, MilliCores, Work};
 use edgeloom_sched::plan::JobPlan;
 use edgeloom_sched::snapshot::{
@@ -58,6 +58,7 @@ pub fn job(name: &str, tasks: Vec<(&str, Task)>) -> Job {
     let tasks = tasks.into_iter().map(|(name, task)| (name.parse().unwrap(), task)).collect();
     Job {
         name: name.parse().unwrap(),
+        kind: Kind::Pipeline,
         profile: None,
         source: None,
         tasks,

@@ -1,7 +1,9 @@
 //! One run: a virtual clock that jumps from arrival or end to the next, and the scheduler asked at each.
 
 use edgeloom_common::ids::TaskName;
-use edgeloom_common::job::{CPU_DEFAULT, Disconnect, Job, Program, REPUTATION_LABEL, Resources, Sla, Task};
+use edgeloom_common::job::{
+    CPU_DEFAULT, Disconnect, Job, Kind, Program, REPUTATION_LABEL, Resources, Sla, Task,
+};
 use edgeloom_common::units::{Bytes, MilliCores};
 use edgeloom_sched::plan::JobPlan;
 use edgeloom_sched::snapshot::{
@@ -102,7 +104,15 @@ fn waiting(number: usize, container: &Container) -> Waiting {
     sla.apply(&mut tasks);
     let name = name(number).parse().expect("letters, a hyphen and digits make a name");
     Waiting {
-        job: Job { name, profile: None, source: None, tasks, disconnect: Disconnect::default(), sla },
+        job: Job {
+            name,
+            kind: Kind::Batch,
+            profile: None,
+            source: None,
+            tasks,
+            disconnect: Disconnect::default(),
+            sla,
+        },
         since_ms: milliseconds(container.at_s),
         missing_bytes: BTreeMap::new(),
         profiles: Profiles::new(),

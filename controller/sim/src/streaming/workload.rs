@@ -4,7 +4,7 @@
 //! 0.02-0.1 Mbit to tracking; work 1, 6, 4 each, 1 (20% either way); memory 0.25, 0.5, 0.9 each, 0.25 GB.
 
 use edgeloom_common::ids::TaskName;
-use edgeloom_common::job::{Disconnect, Job, Program, Resources, Sla, Source, Task};
+use edgeloom_common::job::{Disconnect, Job, Kind, Program, Resources, Sla, Source, Task};
 use edgeloom_common::units::{Bytes, Work};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,6 +63,7 @@ fn job(settings: &Settings, number: usize, draw: &mut Draw) -> Job {
     let name = format!("job-{number:05}").parse().expect("letters, a hyphen and digits make a name");
     Job {
         name,
+        kind: Kind::Pipeline,
         profile: None,
         source: Some(source),
         tasks,

@@ -3,7 +3,7 @@
 use super::*;
 use crate::random::Draw;
 use edgeloom_common::ids::{FlowId, TaskName};
-use edgeloom_common::job::{Disconnect, Program, Resources, Sla, Source, Task};
+use edgeloom_common::job::{Disconnect, Kind, Program, Resources, Sla, Source, Task};
 use edgeloom_common::units::{BitRate, Bytes, MilliCores};
 use edgeloom_common::view::Bound;
 use edgeloom_sched::plan::{FlowPlan, Prediction, Share};
@@ -72,6 +72,7 @@ impl Case {
         let tasks = BTreeMap::from([(name("t"), task)]);
         let job = Job {
             name: "job".parse().unwrap(),
+            kind: Kind::Pipeline,
             profile: None,
             source: Some(source),
             tasks,

@@ -5,6 +5,7 @@
 //! decision against the hard rules, whoever made it. Equal snapshots give equal decisions, whatever
 //! the order of their lists.
 
+pub mod batch;
 pub mod plan;
 pub mod sla;
 pub mod snapshot;
@@ -18,6 +19,7 @@ mod job_graph;
 mod ledger;
 mod opt;
 mod profile;
+mod queues;
 mod route;
 mod streaming;
 mod world;

@@ -6,6 +6,7 @@ use edgeloom_common::units::{BitRate, Bytes, MilliCores};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+use crate::batch::Packing;
 use crate::plan::JobPlan;
 
 /// The cluster as it is now. Nodes and links are sorted by name; equal snapshots give equal plans.
@@ -96,11 +97,13 @@ pub struct Policy {
     pub migration_s: f64,
     /// Seconds for which a running job is expected to go on: a move has to pay within them.
     pub horizon_s: f64,
+    /// What batches are to achieve.
+    pub batch: Packing,
 }
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { floor: 0.75, migration_s: 1.0, horizon_s: 60.0 }
+        Self { floor: 0.75, migration_s: 1.0, horizon_s: 60.0, batch: Packing::default() }
     }
 }
 

@@ -12,7 +12,6 @@ use super::params::Rules;
 use crate::copies::{THERE, fullest};
 use crate::job_graph::JobGraph;
 use crate::ledger::Ledger;
-use crate::route::hop_tree;
 use crate::streaming::{Case, Placed, Stuck};
 use crate::world::World;
 
@@ -56,7 +55,7 @@ impl Room<'_> {
             }
             let case = Case { world: self.world, graph: &graph, ledger: &room.ledger };
             let siblings = placed.nodes.iter().zip(&originals).filter(|(_, other)| *other == original);
-            let mut against = unreached(&case, index, &placed.nodes);
+            let mut against = case.unreached(index, &placed.nodes);
             against.extend(siblings.map(|(node, _)| (*node, THERE.to_owned())));
             let (node, refusals) = fullest(&case, index, &against)?;
             placed.reasons.push(reason(&case, (index, node), portion, &refusals));
@@ -65,19 +64,6 @@ impl Room<'_> {
         }
         Ok((Seated { graph, placed }, room))
     }
-}
-
-/// Nodes to which no way leads from a vertex's inputs.
-fn unreached(case: &Case<'_>, vertex: usize, placed: &[usize]) -> Vec<(usize, String)> {
-    let mut nodes = Vec::new();
-    for edge in case.graph.inputs(vertex).filter(|edge| edge.from < vertex) {
-        let from = placed[edge.from];
-        let tree = hop_tree(&case.world.graph, from);
-        let others = (0..case.world.nodes.len()).filter(|node| *node != from);
-        let cut_off = others.filter(|node| !tree.distance(*node).is_finite());
-        nodes.extend(cut_off.map(|node| (node, format!("no path from {}", case.world.name(from)))));
-    }
-    nodes
 }
 
 fn reason(

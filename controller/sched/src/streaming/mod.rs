@@ -43,6 +43,7 @@ use crate::filter::{Fit, refusal};
 use crate::job_graph::{Edge, JobGraph};
 use crate::ledger::Ledger;
 use crate::plan::JobPlan;
+use crate::route::hop_tree;
 use crate::world::World;
 
 /// One job before the world as others leave it.
@@ -98,6 +99,20 @@ impl Case<'_> {
     pub(crate) fn flows(&self, nodes: &[usize]) -> Vec<Edge> {
         let apart = |edge: &&Edge| nodes[edge.from] != nodes[edge.to];
         self.graph.edges.iter().filter(apart).copied().collect()
+    }
+
+    /// Nodes to which no way leads from a vertex's inputs, and from which none does. `placed` has the nodes of the
+    /// vertices before it at least.
+    pub(crate) fn unreached(&self, vertex: usize, placed: &[usize]) -> Vec<(usize, String)> {
+        let mut nodes = Vec::new();
+        for edge in self.graph.inputs(vertex).filter(|edge| edge.from < vertex) {
+            let from = placed[edge.from];
+            let tree = hop_tree(&self.world.graph, from);
+            let others = (0..self.world.nodes.len()).filter(|node| *node != from);
+            let cut_off = others.filter(|node| !tree.distance(*node).is_finite());
+            nodes.extend(cut_off.map(|node| (node, format!("no path from {}", self.world.name(from)))));
+        }
+        nodes
     }
 
     /// Why each node is refused for a vertex; none where it is not.

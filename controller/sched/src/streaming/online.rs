@@ -159,10 +159,13 @@ fn flow_reason(case: &Case<'_>, flow: &Routed) -> String {
     )
 }
 
-/// The first receiving task is the one in the way; nodes that would have had room lack bandwidth.
+/// The first receiving task is the one in the way; nodes that would have had room lack a way or bandwidth.
 pub(crate) fn no_bandwidth(case: &Case<'_>, nodes: &[usize]) -> Stuck {
     let vertex = case.flows(nodes).iter().map(|edge| edge.to).min().unwrap_or(0);
     let text = || "no bandwidth is left on the paths of the job's flows".to_owned();
-    let refusals = case.refusals(vertex, case.ledger, Fit::AtLeast);
+    let mut refusals = case.refusals(vertex, case.ledger, Fit::AtLeast);
+    for (node, text) in case.unreached(vertex, nodes) {
+        refusals[node].get_or_insert(text);
+    }
     Stuck { vertex, refusals: refusals.into_iter().map(|refusal| refusal.unwrap_or_else(text)).collect() }
 }

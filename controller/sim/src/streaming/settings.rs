@@ -94,7 +94,7 @@ impl Settings {
 
     pub(super) fn policy(&self) -> Policy {
         let horizon_s = self.horizon_s.unwrap_or(self.duration_s);
-        Policy { floor: self.floor, migration_s: self.migration_s, horizon_s }
+        Policy { floor: self.floor, migration_s: self.migration_s, horizon_s, ..Policy::default() }
     }
 
     pub(super) fn check(&self) -> Result<(), SimError> {

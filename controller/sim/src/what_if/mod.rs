@@ -139,7 +139,8 @@ impl Settings {
     }
 
     fn policy(&self) -> Policy {
-        Policy { floor: self.floor, migration_s: self.migration_s, horizon_s: self.horizon_s }
+        let Self { floor, migration_s, horizon_s, .. } = *self;
+        Policy { floor, migration_s, horizon_s, ..Policy::default() }
     }
 
     fn arrivals(&self, jobs: &[Job]) -> Vec<Arrival> {

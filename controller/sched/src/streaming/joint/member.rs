@@ -1,5 +1,7 @@
 //! One job of the profile: its graph, and where it sits.
 
+use edgeloom_common::job::Kind;
+
 use super::super::online::Strategy;
 use super::super::params::NO_LIMIT_ITEMS_PER_S;
 use super::super::{Routed, nodes_of, wire_bits};
@@ -36,10 +38,11 @@ pub(super) struct Member<'a> {
 }
 
 impl<'a> Member<'a> {
-    /// A running job of the profile; none if it is another's, may not change, or has lost a node or link. Copies
-    /// have to stay apart, which no search here looks after: jobs with some keep what they have.
+    /// A running job of the profile; none if it is another's or a batch's, may not change, or has lost a node or link.
+    /// Copies have to stay apart, which no search here looks after: jobs with some keep what they have.
     pub(super) fn of(world: &World<'_>, held: &'a Held<'a>) -> Option<Self> {
-        if held.plan.profile != Strategy::Edgeloom.name() || held.change == Change::Nothing {
+        let apart = held.job.kind == Kind::Batch || held.change == Change::Nothing;
+        if held.plan.profile != Strategy::Edgeloom.name() || apart {
             return None;
         }
         let graph = JobGraph::of(world, held.job, held.profiles).running_with(&held.plan.shares);

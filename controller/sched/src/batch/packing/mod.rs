@@ -1,0 +1,109 @@
+//! The default's stage: whole batches as vectors, with all of a machine's room.
+//!
+//! Who goes first says the objective; the largest part of that order that fits when its large ones are placed first is
+//! placed, the rest in order where there is room; then units are moved aside for those that wait. Several orders are
+//! tried and the best result is kept.
+
+mod claims;
+mod improve;
+mod order;
+
+use super::costs::Formula;
+use super::floor::Floor;
+use super::params::{IMBALANCE, Rounds};
+use super::{Batch, Packing, Vector, rounds};
+use order::Order;
+
+/// What a batch is to achieve; the three are at odds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Objective {
+    /// As many containers as can be: small ones first.
+    Count,
+    /// As much of the machines in use as can be: large ones first.
+    Utilisation,
+    /// Short mean completion: small ones first, but a request's size counts for the less the longer it waits, and one that has waited
+    /// too long claims a machine.
+    Completion,
+}
+
+impl Objective {
+    /// As in settings and reasons.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::Utilisation => "utilisation",
+            Self::Completion => "completion",
+        }
+    }
+}
+
+/// The best floor found.
+pub(super) fn place<'a>(batch: &Batch, mut empty: Floor<'a>, packing: Packing) -> Floor<'a> {
+    let fit = Fit::of(batch);
+    if packing.objective == Objective::Completion {
+        let capacity: Vec<Vector> = batch.machines.iter().map(|machine| machine.capacity).collect();
+        claims::claim(&mut empty, &fit, packing, &capacity);
+    }
+    let order = Order::of(&empty, &fit, packing);
+    let mut floors = vec![order.greedy(empty.clone(), &fit)];
+    if packing.objective == Objective::Utilisation {
+        let mut flow = empty;
+        rounds::place(batch, &mut flow, Formula::DotProduct, Rounds::All);
+        floors.push(flow);
+    } else if floors[0].places.contains(&None) {
+        floors.push(order.largest_prefix(empty, &fit));
+    }
+    for floor in &mut floors {
+        improve::improve(floor, &order, &fit);
+    }
+    let worth = |floor: &Floor<'_>| match packing.objective {
+        Objective::Utilisation => order.volume(floor),
+        Objective::Count | Objective::Completion => order.urgency(floor),
+    };
+    // Of equals the first.
+    let best = floors.into_iter().rev().max_by(|x, y| worth(x).total_cmp(&worth(y)));
+    best.expect("one order at least was tried")
+}
+
+/// How well a unit fits a machine.
+#[derive(Debug)]
+pub(super) struct Fit {
+    /// One over the largest capacity.
+    part: [f64; 2],
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a score needs no 53 bits")]
+impl Fit {
+    fn of(batch: &Batch) -> Self {
+        let most = |resource: usize| {
+            batch.machines.iter().map(|machine| machine.capacity[resource]).fold(1, i64::max)
+        };
+        Self { part: [1.0 / most(0) as f64, 1.0 / most(1) as f64] }
+    }
+
+    /// Of CPU and memory, as parts of the largest machine's.
+    fn parts(&self, amounts: &Vector) -> [f64; 2] {
+        [amounts[0] as f64 * self.part[0], amounts[1] as f64 * self.part[1]]
+    }
+
+    /// The less and the more evenly it leaves, the better: the least is best.
+    fn score(&self, free: &Vector, demand: &Vector) -> f64 {
+        let ([f0, f1], [d0, d1]) = (self.parts(free), self.parts(demand));
+        let (cpu, memory) = (f0 - d0, f1 - d1);
+        cpu * cpu + memory * memory + IMBALANCE * (cpu - memory) * (cpu - memory)
+    }
+
+    /// The machine that it fits best; of equals the first.
+    fn best(&self, floor: &Floor<'_>, unit: usize) -> Option<usize> {
+        let demand = &floor.unit(unit).demand;
+        let mut best = (f64::INFINITY, None);
+        for machine in floor.machines(unit) {
+            let score = self.score(&floor.free[*machine], demand);
+            if score < best.0 && floor.takes(*machine, unit) {
+                best = (score, Some(*machine));
+            }
+        }
+        best.1
+    }
+}

@@ -4,6 +4,7 @@
 //! In: settings, and for what-ifs the files of a cluster and its jobs. Out: results with one row a profile.
 //! The same seeds give the same bytes, all but `timing`, which holds how long decisions took on this machine.
 
+pub mod batch;
 mod parallel;
 pub mod plot;
 mod random;
@@ -36,6 +37,19 @@ pub enum SimError {
         "profile {profile} broke a rule with seed {seed} at {at_s:.3} s: {first}; please report this command"
     )]
     Broken { profile: &'static str, seed: u64, at_s: f64, first: String },
+    /// The scheduler gave away more than a machine has.
+    #[error(
+        "profile {profile} overbooked machine {machine} with seed {seed} at {at_s:.3} s; please report this command"
+    )]
+    Overbooked { profile: String, seed: u64, at_s: f64, machine: usize },
+    /// A line of a trace that does not read.
+    #[error(
+        "line {line} of the trace is {text:?}; write submitted s, duration s, CPU, memory, the last two as parts of the largest machine, 0 to 1"
+    )]
+    Trace { line: usize, text: String },
+    /// Nothing to write out.
+    #[error("no profile here is a flow; name ecsched-dp or ecsched-ml")]
+    NoFlow,
 }
 
 /// The profiles of those names.

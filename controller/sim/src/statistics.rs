@@ -25,6 +25,20 @@ pub(crate) fn mean_of_least(samples: &[f64], count: usize) -> f64 {
     mean(&sorted[..count.min(sorted.len())])
 }
 
+/// The least sample that this part of all do not exceed; 0 of nothing.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "samples are few, and a part of them is no more"
+)]
+pub(crate) fn quantile(samples: &[f64], part: f64) -> f64 {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = (part * sorted.len() as f64).ceil().max(1.0) as usize - 1;
+    sorted.get(at.min(sorted.len().saturating_sub(1))).copied().unwrap_or(0.0)
+}
+
 /// Half the width of the 95% interval of the mean; none of fewer than two samples.
 #[expect(clippy::cast_precision_loss, reason = "samples are few")]
 pub(crate) fn ci95(samples: &[f64]) -> Option<f64> {
@@ -45,6 +59,13 @@ mod tests {
         let half = ci95(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
         assert!((half - 1.963).abs() < 1e-3, "{half}");
         assert_eq!(ci95(&[1.0]), None);
+    }
+
+    #[test]
+    fn quantiles_are_samples() {
+        let samples = [5.0, 1.0, 4.0, 2.0, 3.0];
+        assert_eq!([0.0, 0.5, 0.8, 0.99].map(|part| quantile(&samples, part)), [1.0, 3.0, 4.0, 5.0]);
+        assert_eq!(quantile(&[], 0.5), 0.0);
     }
 
     #[test]

@@ -6,9 +6,12 @@
 //! apart; in lines each profile has its own mark too.
 
 mod axis;
+mod batch;
 mod canvas;
 mod panel;
 mod sla;
+
+pub use batch::batch_svg;
 
 use edgeloom_common::units::{BitRate, Bytes};
 

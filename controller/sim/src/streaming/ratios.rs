@@ -41,7 +41,7 @@ impl Ratios {
 }
 
 impl Ratio {
-    fn of(own: &[f64], other: &[f64], least: f64) -> Self {
+    pub(crate) fn of(own: &[f64], other: &[f64], least: f64) -> Self {
         let ratio = |(own, other): (&f64, &f64)| own.max(least) / other.max(least);
         let ratios: Vec<f64> = own.iter().zip(other).map(ratio).collect();
         Self { mean: mean(&ratios), ci95: ci95(&ratios), of_means: ratio((&mean(own), &mean(other))) }

@@ -23,6 +23,11 @@ pub(crate) enum Experiment {
     /// 90 containers on 15 nodes, as in the paper on SLA classes, under the profile sla, and under queues that
     /// serve by arrival or let the first one block the others.
     Sla(Sla),
+    /// Many containers at once: how many find room, how soon they are done, and how long decisions take.
+    ///
+    /// On the machines of the ECSched paper, or on thousands of cloud instances; against the queues of
+    /// Kubernetes and Swarm, blocking and not.
+    Batch(Box<super::batch::Batch>),
 }
 
 #[derive(Debug, Args)]

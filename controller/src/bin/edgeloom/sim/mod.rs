@@ -4,6 +4,7 @@
 //! on standard error. Files are opened before the work begins, so that a wrong path costs nothing.
 
 mod arguments;
+mod batch;
 mod progress;
 mod sla;
 mod table;
@@ -24,6 +25,7 @@ pub(crate) fn run(experiment: Experiment, printer: &Printer) -> Result<(), Error
     match experiment {
         Experiment::Streaming(arguments) => streaming(&arguments, printer),
         Experiment::Sla(arguments) => sla::sla(&arguments, printer),
+        Experiment::Batch(arguments) => batch::run(&arguments, printer),
     }
 }
 

@@ -1,0 +1,113 @@
+//! The figure of a batch experiment: bars by profile; over time also the factors of improvement by percentile.
+
+use super::canvas::{Anchor, Canvas, Font};
+use super::panel::{Panel, Point, Series, XAxis};
+use super::{COLOURS, COLUMNS, HEAD, HEIGHT, WIDTH, legend, style};
+use crate::batch::{Experiment, Row, Scenario, Timing};
+
+/// What a panel of bars shows.
+struct Bars {
+    title: &'static str,
+    unit: &'static str,
+    key: &'static str,
+    value: fn(&Row, &Timing) -> f64,
+}
+
+const SCHEDULED: Bars = Bars {
+    title: "Containers that found room",
+    unit: "containers",
+    key: "scheduled",
+    value: |row, _| row.scheduled,
+};
+const USED: Bars = Bars {
+    title: "Part in use, CPU and memory",
+    unit: "part",
+    key: "utilisation",
+    value: |row, _| row.utilisation,
+};
+const DECISION: Bars =
+    Bars { title: "Time of a decision", unit: "ms", key: "", value: |_, timing| timing.decision_ms_mean };
+const MEAN: Bars = Bars {
+    title: "Mean completion time",
+    unit: "seconds",
+    key: "completion_s_mean",
+    value: |row, _| row.completion_s_mean.unwrap_or(0.0),
+};
+const P99: Bars = Bars {
+    title: "99th percentile of completion time",
+    unit: "seconds",
+    key: "completion_s_p99",
+    value: |row, _| row.completion_s_p99.unwrap_or(0.0),
+};
+
+/// The document.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "panels are few")]
+pub fn batch_svg(experiment: &Experiment) -> String {
+    let over_time = experiment.settings.scenario != Scenario::OneShot;
+    let bars: &[Bars] = if over_time { &[MEAN, P99, USED] } else { &[SCHEDULED, USED, DECISION] };
+    let mut panels: Vec<Panel> = bars.iter().map(|bars| panel(experiment, bars)).collect();
+    panels.extend(improvement(experiment));
+    let rows = panels.len().div_ceil(COLUMNS);
+    let mut canvas = Canvas::new(COLUMNS as f64 * WIDTH, HEAD + rows as f64 * HEIGHT);
+    canvas.text((24.0, 30.0), "Batches of containers by profile", Font::Title, Anchor::Start);
+    canvas.text((24.0, 48.0), &conditions(experiment), Font::Note, Anchor::Start);
+    if over_time {
+        legend(&mut canvas, &experiment.settings.profiles);
+    }
+    for (at, panel) in panels.iter().enumerate() {
+        let corner = ((at % COLUMNS) as f64 * WIDTH, HEAD + (at / COLUMNS) as f64 * HEIGHT);
+        panel.draw(&mut canvas, corner, (WIDTH, HEIGHT));
+    }
+    canvas.finish()
+}
+
+fn panel(experiment: &Experiment, bars: &Bars) -> Panel<'static> {
+    let points = |at: usize, row: &Row| {
+        let half = row.ci95.get(bars.key).copied().flatten().unwrap_or(0.0);
+        vec![Point { x: 0.0, mean: (bars.value)(row, &experiment.timing[at]), half }]
+    };
+    Panel { title: bars.title, unit: bars.unit, x: XAxis::Names, series: series(experiment, points) }
+}
+
+/// Percentiles from left to right, a line a profile.
+#[expect(clippy::cast_precision_loss, reason = "nine tenths")]
+fn improvement(experiment: &Experiment) -> Option<Panel<'static>> {
+    experiment.rows.iter().any(|row| row.improvement.is_some()).then(|| {
+        let points = |_: usize, row: &Row| {
+            let deciles = row.improvement.iter().flat_map(|improvement| improvement.deciles);
+            deciles
+                .enumerate()
+                .map(|(at, mean)| Point { x: (at + 1) as f64 * 10.0, mean, half: 0.0 })
+                .collect()
+        };
+        Panel {
+            title: "Completion with kube-blocking over completion here",
+            unit: "factor",
+            x: XAxis::Numbers { label: "percentile of containers", scale: 1.0 },
+            series: series(experiment, points),
+        }
+    })
+}
+
+fn series(experiment: &Experiment, points: impl Fn(usize, &Row) -> Vec<Point>) -> Vec<Series> {
+    let profiles = &experiment.settings.profiles;
+    let one = |(at, row): (usize, &Row)| {
+        let mark = style(profiles, at);
+        Series { name: row.profile.clone(), colour: COLOURS[mark], mark, points: points(at, row) }
+    };
+    experiment.rows.iter().enumerate().map(one).collect()
+}
+
+fn conditions(experiment: &Experiment) -> String {
+    let settings = &experiment.settings;
+    let when = match settings.scenario {
+        Scenario::OneShot => "all at once".to_owned(),
+        Scenario::Online => format!("over {} s", settings.span_s),
+        Scenario::Drain => "all at the start".to_owned(),
+    };
+    format!(
+        "{} machines, {} containers {when}, load {}, {} seeds, whiskers: 95% intervals",
+        settings.machines, settings.containers, settings.load, experiment.seeds
+    )
+}

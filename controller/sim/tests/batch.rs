@@ -1,0 +1,149 @@
+//! Batch experiments, small.
+
+use edgeloom_sim::SimError;
+use edgeloom_sim::batch::{Dump, Experiment, Mix, Scenario, Settings, dump, run_batch};
+use edgeloom_sim::plot::batch_svg;
+use edgeloom_sim::streaming::Execution;
+
+fn settings(scenario: Scenario) -> Settings {
+    Settings { scenario, seeds: 2, containers: 120, span_s: 2000.0, load: 1.3, ..Settings::default() }
+}
+
+fn run(settings: &Settings) -> Result<Experiment, SimError> {
+    run_batch(settings, None, &Execution { threads: 2, progress: &|_| () })
+}
+
+fn row<'a>(experiment: &'a Experiment, name: &str) -> &'a edgeloom_sim::batch::Row {
+    experiment.rows.iter().find(|row| row.profile == name).unwrap()
+}
+
+#[test]
+fn the_same_seeds_give_the_same_bytes() {
+    let bytes = |seed_base: u64| {
+        let mut experiment = run(&Settings { seed_base, ..settings(Scenario::Online) }).unwrap();
+        experiment.timing.clear();
+        serde_json::to_string(&experiment).unwrap()
+    };
+    assert_eq!(bytes(1), bytes(1));
+    assert_ne!(bytes(1), bytes(3));
+}
+
+#[test]
+fn every_scenario_has_a_row_for_every_profile_with_the_keys_that_machines_read() {
+    for scenario in [Scenario::OneShot, Scenario::Online, Scenario::Drain] {
+        let json = serde_json::to_value(run(&settings(scenario)).unwrap()).unwrap();
+        assert_eq!(json["experiment"], "batch");
+        for (row, timing) in json["rows"].as_array().unwrap().iter().zip(json["timing"].as_array().unwrap()) {
+            let flow = row["profile"].as_str().unwrap().starts_with("ecsched");
+            let once = scenario == Scenario::OneShot;
+            assert!(row["scheduled"].is_f64() && row["utilisation"].as_f64().is_some_and(|part| part <= 1.0));
+            assert_eq!(row["cost"].is_f64(), once && flow, "{row}");
+            assert_eq!(timing["build_ms"].is_f64() && timing["solve_ms"].is_f64(), once && flow);
+            for key in ["completion_s_mean", "completion_s_p99", "improvement", "completion_mean_to_kube"] {
+                assert_eq!(row[key].is_null(), once, "{key}: {row}");
+            }
+        }
+    }
+}
+
+#[test]
+fn over_time_everything_is_done_and_who_goes_round_what_does_not_fit_is_done_sooner() {
+    let experiment = run(&settings(Scenario::Online)).unwrap();
+    assert!(experiment.rows.iter().all(|row| row.scheduled == 120.0));
+    let mean = |name: &str| row(&experiment, name).completion_s_mean.unwrap();
+    assert!(mean("kube") < mean("kube-blocking") && mean("edgeloom") < mean("kube-blocking"));
+    let own = row(&experiment, "kube").completion_mean_to_kube.as_ref().unwrap();
+    assert_eq!((own.mean, own.ci95), (1.0, Some(0.0)));
+}
+
+/// No placement, however clever, places more: weigh the resources anyhow and put all machines together, then the smallest
+/// containers that fill them are at least as many.
+fn most(dump: &Dump) -> usize {
+    let has = |at: usize| dump.availability.iter().map(|part| part[at]).sum::<i64>() as f64;
+    let (cpu, memory) = (has(0), has(1));
+    let bound = |weight: f64| {
+        let size =
+            |demand: &[i64; 3]| weight * demand[0] as f64 / cpu + (1.0 - weight) * demand[1] as f64 / memory;
+        let mut sizes: Vec<f64> = dump.demand.iter().map(size).collect();
+        sizes.sort_by(f64::total_cmp);
+        let fill = |left: &mut f64, size: f64| {
+            *left -= size;
+            (*left >= 0.0).then_some(())
+        };
+        sizes.into_iter().scan(1.0, fill).count()
+    };
+    (0..=100).map(|percent| bound(f64::from(percent) / 100.0)).min().unwrap()
+}
+
+#[test]
+fn the_default_places_within_four_percent_of_what_can_be_placed_at_all() {
+    let settings = Settings { affinity: 0.0, ..Settings::default() };
+    let bound = |seed_base| {
+        let one = Settings { seed_base, profiles: vec!["ecsched-dp".to_owned()], ..settings.clone() };
+        most(&dump(&one, None).unwrap()) as f64
+    };
+    let bounds: f64 = (1..=10).map(bound).sum::<f64>() / 10.0;
+    let experiment = run(&settings).unwrap();
+    let placed = row(&experiment, "edgeloom").scheduled;
+    assert!(placed <= bounds && placed >= bounds * 0.96, "{placed} of at most {bounds}");
+    assert!(placed > row(&experiment, "kube").scheduled);
+}
+
+#[test]
+fn a_dump_has_every_feasible_arc_and_an_optimum_that_they_can_make() {
+    let profiles = vec!["edgeloom".to_owned(), "ecsched-dp".to_owned()];
+    let small = Settings {
+        machines: 12,
+        containers: 9,
+        mix: Mix::Ec2,
+        affinity: 0.0,
+        profiles,
+        ..Settings::default()
+    };
+    let dump = dump(&small, None).unwrap();
+    assert_eq!((dump.machines, dump.containers, dump.unscheduled_cost), (12, 9, 0));
+    let cheapest =
+        |container| dump.arcs.iter().filter(|arc| arc.0 == container).map(|arc| arc.2).min().unwrap_or(0);
+    assert!(dump.optimum >= (0..9).map(cheapest).sum() && dump.optimum < 0);
+    for (container, machine, cost) in &dump.arcs {
+        let pairs = dump.demand[*container].iter().zip(dump.availability[*machine]);
+        assert_eq!(*cost, -1 - pairs.map(|(demand, free)| demand * free).sum::<i64>());
+    }
+    let none = Settings { profiles: vec!["kube".to_owned()], ..small };
+    assert_eq!(edgeloom_sim::batch::dump(&none, None), Err(SimError::NoFlow));
+}
+
+#[test]
+fn a_trace_is_read_and_a_line_that_does_not_read_is_named() {
+    let once = Settings { profiles: vec!["edgeloom".to_owned()], seeds: 1, ..settings(Scenario::Online) };
+    let read = |text: &str| run_batch(&once, Some(text), &Execution { threads: 1, progress: &|_| () });
+    let experiment = read("time,duration,cpu,memory\n0,10,0.5,0.5\n3,10,1,1\n").unwrap();
+    assert_eq!(experiment.rows[0].scheduled, 2.0);
+    for line in ["1,2,3", "1,2,0.5,1.5", "1,-2,0.5,0.5", "x,2,0.5,0.5", "nan,2,0.5,0.5"] {
+        let refused = read(&format!("0,10,0.5,0.5\n{line}\n")).unwrap_err();
+        assert!(matches!(refused, SimError::Trace { line: 2, .. }), "{line}: {refused}");
+    }
+    assert_eq!(read("").unwrap().rows[0].scheduled, 0.0);
+}
+
+#[test]
+fn what_is_out_of_bounds_or_unknown_is_refused() {
+    assert!(matches!(
+        run(&Settings { load: f64::NAN, ..settings(Scenario::Online) }),
+        Err(SimError::Setting { .. })
+    ));
+    for names in [vec!["chess"], vec!["edgeloom@-1"], vec!["edgeloom@nan"], vec!["kube", "kube"], vec![]] {
+        let profiles = names.iter().map(|name| (*name).to_owned()).collect();
+        assert!(run(&Settings { profiles, ..settings(Scenario::OneShot) }).is_err(), "{names:?}");
+    }
+    let profiles = vec!["edgeloom@60".to_owned()];
+    assert!(run(&Settings { profiles, ..settings(Scenario::OneShot) }).is_ok());
+}
+
+#[test]
+fn figures_have_a_panel_a_metric() {
+    for (scenario, word) in [(Scenario::OneShot, "found room"), (Scenario::Online, "99th percentile")] {
+        let svg = batch_svg(&run(&settings(scenario)).unwrap());
+        assert!(svg.contains(word) && svg.contains("edgeloom") && !svg.contains("NaN"), "{scenario:?}");
+    }
+}

@@ -4,8 +4,8 @@
 use super::private::{DaemonNetwork, PrivateDocker};
 use super::site::Site;
 use super::{
-    TRIAL_MAX, check_accept, check_container, check_routes, check_shaping, container, converged, document,
-    settle,
+    FLOW_NEXT_HOP, TRIAL_MAX, check_accept, check_container, check_routes, check_shaping, container,
+    converged, document, flow_next_hop, settle,
 };
 use bollard::Docker as Client;
 use bollard::models::ContainerInspectResponse;
@@ -67,7 +67,9 @@ impl Machine {
         // `iptables` itself refuses to list what Docker is changing.
         let pool = "ip saddr 10.77.0.0/16 ip daddr 10.77.0.0/16 ";
         let accepted = || self.site.inside("nft list ruleset").contains(pool);
-        while !answers() || !accepted() {
+        // Links that have just come up may be silent for long enough, on a busy machine, to be led around.
+        let led_around = || flow_next_hop(&self.site) != FLOW_NEXT_HOP;
+        while !answers() || !accepted() || led_around() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         check_accept(&self.site);

@@ -145,6 +145,9 @@ pub(crate) enum Event {
         documents: Vec<DesiredState>,
         /// Of nodes that have not told of their links themselves.
         topology: Topology,
+        /// Jobs of which nodes show that they ended.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        ended: Vec<JobName>,
     },
     Topology {
         node: NodeId,
@@ -250,13 +253,7 @@ impl Model {
             }),
             Event::Delayed { job, reason } => self.change(&job, |record| record.reason = reason),
             Event::Stopping { job } => self.change(&job, |record| record.phase = Phase::Stopping),
-            Event::Gone { job } => {
-                self.jobs.remove(&job);
-                if let Some(regain) = &mut self.regain {
-                    regain.end(job);
-                }
-                self.regain.take_if(|regain| regain.is_over());
-            }
+            Event::Gone { job } => self.end(job),
             Event::Stranded { strays } => {
                 for (node, stray) in strays {
                     self.cut_off.entry(node).or_default().insert(stray);
@@ -273,7 +270,8 @@ impl Model {
                 }
             }
             Event::Published { documents } => self.publish(documents),
-            Event::Regained { epoch, records, documents, topology } => {
+            Event::Regained { epoch, records, documents, topology, ended } => {
+                ended.into_iter().for_each(|job| self.end(job));
                 for (node, neighbours) in topology {
                     self.topology.entry(node).or_insert(neighbours);
                 }
@@ -294,6 +292,14 @@ impl Model {
             Event::LoginRemoved { registry } => self.vault.remove_login(&registry),
             Event::SecretsForgotten => self.vault.clear(),
         }
+    }
+
+    fn end(&mut self, job: JobName) {
+        self.jobs.remove(&job);
+        if let Some(regain) = &mut self.regain {
+            regain.end(job);
+        }
+        self.regain.take_if(|regain| regain.is_over());
     }
 
     fn publish(&mut self, documents: Vec<DesiredState>) {

@@ -48,6 +48,8 @@ pub(crate) struct Regained {
     pub(crate) topology: Topology,
     /// Jobs that run without a copy that reads, with the nodes: these cannot come back.
     pub(crate) unknown: BTreeMap<JobName, BTreeSet<NodeId>>,
+    /// Jobs of the state that ended since: nodes that had something of them have newer documents without it.
+    pub(crate) ended: Vec<JobName>,
     /// Jobs that come back without their addresses, which others have: they are planned anew.
     pub(crate) anew: Vec<JobName>,
 }
@@ -66,6 +68,9 @@ pub(crate) fn regain(model: &Model, held: &Documents, keys: &CopyKeys) -> Regain
         _ => newest(&fresh, keys),
     };
     let mut regained = Regained::default();
+    if mode.is_some_and(|mode| !mode.gathered) {
+        regained.ended = ended(model, &documents);
+    }
     for (record, version) in copies.into_values() {
         if !is_over(&record.job.name)
             && wanted(model, &record, version)
@@ -74,7 +79,7 @@ pub(crate) fn regain(model: &Model, held: &Documents, keys: &CopyKeys) -> Regain
             regained.records.push(settled(record, &documents));
         }
     }
-    regained.anew = part_addresses(model, &mut regained.records);
+    regained.anew = part_addresses((model, &regained.ended), &mut regained.records);
     let known = |job: &JobName| {
         let comes = regained.records.iter().any(|record| record.job.name == *job);
         comes || model.jobs.contains_key(job) || is_over(job)
@@ -89,6 +94,29 @@ pub(crate) fn regain(model: &Model, held: &Documents, keys: &CopyKeys) -> Regain
     }
     let topology = unheard(model, &documents);
     Regained { documents, topology, ..regained }
+}
+
+/// Jobs of which the state's documents had something, newer ones have nothing, and none that is there lists any more.
+/// Most likely they were stopped; one that waited again for room has to be run anew, which is better than to start
+/// what somebody stopped.
+fn ended(model: &Model, documents: &Documents) -> Vec<JobName> {
+    let left = |job: &JobName| {
+        let had = model.published.values().filter(|document| names(document, job));
+        let newer =
+            |had: &DesiredState| documents.get(&had.node).is_some_and(|it| it.version() > had.version());
+        had.into_iter().any(newer) && !documents.values().any(|document| names(document, job))
+    };
+    model
+        .jobs
+        .iter()
+        .filter(|(job, record)| record.phase != Phase::Stopping && left(job))
+        .map(|(job, _)| job.clone())
+        .collect()
+}
+
+/// The document has a container of the job, or keeps a copy of it.
+fn names(document: &DesiredState, job: &JobName) -> bool {
+    document.copies.contains_key(job) || document.containers.iter().any(|spec| spec.job == *job)
 }
 
 /// Where nodes of which nothing is known are on the links with their neighbours.
@@ -136,10 +164,8 @@ fn wanted(model: &Model, record: &JobRecord, version: Version) -> bool {
 fn stopped(documents: &Documents, record: &JobRecord, version: Version) -> bool {
     let job = &record.job.name;
     let Some(plan) = &record.plan else { return true };
-    keepers(&record.job, plan).iter().filter_map(|node| documents.get(node)).any(|document| {
-        let runs = document.containers.iter().any(|spec| spec.job == *job);
-        document.version() > version && !runs && !document.copies.contains_key(job)
-    })
+    let mut kept = keepers(&record.job, plan).into_iter().filter_map(|node| documents.get(&node));
+    kept.any(|document| document.version() > version && !names(document, job))
 }
 
 /// The job with what only documents tell: the limits of its containers, and where such may be besides the
@@ -164,9 +190,9 @@ fn settled(mut record: JobRecord, documents: &Documents) -> JobRecord {
 }
 
 /// Addresses belong to whoever has them in the state, then to the latest commit; who comes too late waits.
-fn part_addresses(model: &Model, records: &mut [JobRecord]) -> Vec<JobName> {
+fn part_addresses((model, ended): (&Model, &[JobName]), records: &mut [JobRecord]) -> Vec<JobName> {
     let coming: BTreeSet<JobName> = records.iter().map(|record| record.job.name.clone()).collect();
-    let present = model.jobs.iter().filter(|(job, _)| !coming.contains(*job));
+    let present = model.jobs.iter().filter(|(job, _)| !coming.contains(*job) && !ended.contains(job));
     let mut taken: BTreeSet<Ipv4Addr> =
         present.flat_map(|(_, record)| record.addresses.values().copied()).collect();
     let mut anew = Vec::new();

@@ -73,11 +73,12 @@ impl Owner {
     }
 
     fn take_in(&mut self, regained: Regained) -> Result<(), JournalError> {
-        let Regained { records, documents, topology, unknown, anew } = regained;
+        let Regained { records, documents, topology, unknown, ended, anew } = regained;
         let names: Vec<_> = records.iter().map(|record| record.job.name.clone()).collect();
         let (epoch, documents) = self.above(documents);
         let nodes: Vec<NodeId> = documents.iter().map(|document| document.node.clone()).collect();
-        self.state.commit(Event::Regained { epoch, records, documents, topology })?;
+        let gone = ended.clone();
+        self.state.commit(Event::Regained { epoch, records, documents, topology, ended })?;
         self.step_ms = self.now_ms;
         for node in nodes {
             if let Some(known) = self.nodes.table.get_mut(&node) {
@@ -93,6 +94,11 @@ impl Owner {
             };
             tracing::info!(%job, "{text}");
             self.events.note(self.now_ms, Some(job), Kind::Regained, text.to_owned());
+        }
+        for job in gone {
+            let text = "counts as ended: no node has anything of it any more; run it again if it is wanted";
+            tracing::warn!(%job, "{text}");
+            self.events.note(self.now_ms, Some(&job), Kind::Gone, text.to_owned());
         }
         for (job, nodes) in unknown {
             let nodes = nodes.iter().map(NodeId::as_str).collect::<Vec<_>>().join(", ");

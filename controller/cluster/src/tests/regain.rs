@@ -131,6 +131,60 @@ fn a_job_that_was_stopped_while_a_node_was_away_does_not_come_back() {
     assert!(!world.held.values().any(runs_a));
 }
 
+/// The state as it is now, to be put back by [`put_back`].
+fn keep(world: &World) -> Vec<(&'static str, Vec<u8>)> {
+    COPIES.map(|name| (name, std::fs::read(world.dir.path().join(name)).unwrap())).to_vec()
+}
+
+/// An old copy of the state is all there is.
+fn put_back(old: Vec<(&'static str, Vec<u8>)>) -> impl FnOnce(&Path) {
+    move |path| {
+        std::fs::remove_dir_all(path.join("store")).unwrap();
+        old.into_iter().for_each(|(name, bytes)| std::fs::write(path.join(name), bytes).unwrap());
+        repair(path, Extent::Regain).unwrap();
+    }
+}
+
+#[test]
+fn a_job_that_was_stopped_after_what_is_left_of_the_state_does_not_come_back() {
+    let mut world = running(&["a", "b"]);
+    let old = keep(&world);
+    world.owner.stop(&job("a")).unwrap();
+    world.settle();
+    world.owner.submit(order("c")).unwrap();
+    world.settle();
+    let before = world.held.clone();
+    let mut world = world.restart_after(put_back(old));
+    assert!(state(&world, "a").is_some(), "the old state has it");
+    come_back(&mut world);
+    world.live(3);
+    assert_eq!(
+        ["a", "b", "c"].map(|name| state(&world, name)),
+        [None, Some(JobState::Running), Some(JobState::Running)]
+    );
+    assert_eq!(contents(&world.held), contents(&before));
+    let told = world.owner.events.after(0, Some(&job("a")));
+    assert!(told.iter().any(|event| event.text.contains("counts as ended")), "{told:?}");
+    assert_eq!(world.restart().owner.model().jobs.len(), 2);
+}
+
+#[test]
+fn a_job_that_waited_when_the_state_was_kept_waits_on() {
+    let mut world = running(&["a"]);
+    world.dead.insert(node("n2"));
+    world.owner.submit(order("b")).unwrap();
+    world.settle();
+    world.pass(10_000);
+    world.settle();
+    assert_eq!(state(&world, "b"), Some(JobState::Waiting));
+    let old = keep(&world);
+    world.dead.clear();
+    let mut world = world.restart_after(put_back(old));
+    come_back(&mut world);
+    world.live(30);
+    assert_eq!(["a", "b"].map(|name| state(&world, name)), [Some(JobState::Running); 2]);
+}
+
 #[test]
 fn a_job_that_ended_after_the_repair_does_not_come_back_from_a_late_node() {
     let mut world = running(&["a"]);

@@ -26,7 +26,7 @@ pub(super) struct World {
     names: &'static [&'static str],
     pub(super) owner: Owner,
     published: mpsc::Receiver<Publish>,
-    dir: tempfile::TempDir,
+    pub(super) dir: tempfile::TempDir,
     /// Documents as each node holds them.
     pub(super) held: BTreeMap<NodeId, DesiredState>,
     /// Values that each node was given with its document.

@@ -144,7 +144,11 @@ impl fmt::Display for Outcome {
             write!(f, "\njobs that are lost here, and come back from the nodes that run them: {jobs}")?;
         }
         if !self.waiting.is_empty() {
-            write!(f, "\njobs that are planned anew, unless nodes show that they ended: {}", list(&mut self.waiting.iter()))?;
+            write!(
+                f,
+                "\njobs that are planned anew, unless nodes show that they ended: {}",
+                list(&mut self.waiting.iter())
+            )?;
         }
         if self.from_nodes {
             f.write_str("\nnodes are asked what they hold beyond this when the controller starts; jobs that they run come back")?;

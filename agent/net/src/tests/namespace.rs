@@ -11,14 +11,15 @@ pub(super) fn lab() -> bool {
     edgeloom_prepare::lab_allowed(&["ip", "iptables", "nft", "tc"])
 }
 
-/// An empty network namespace, loopback up.
+/// An empty network namespace, loopback up, with the switches of a machine that forwards nothing yet: a new one has
+/// the settings of the machine, where a Docker may have been before.
 pub(super) struct Namespace(File);
 
 impl Namespace {
     pub(super) fn new() -> Self {
         let made = || {
             unshare(CloneFlags::CLONE_NEWNET).expect("root may make network namespaces");
-            sh("ip link set lo up");
+            sh("ip link set lo up; echo 0 > /proc/sys/net/ipv4/ip_forward");
             File::open("/proc/thread-self/ns/net").unwrap()
         };
         Self(std::thread::spawn(made).join().unwrap())

@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 const RATE: u64 = 4 * MBIT;
 /// What a busy machine may read as the rate: it begins to count late.
 const RATE_MAX: f64 = 1.2 * RATE as f64;
+/// Transfers until one has the rate that it is given.
+const TRIES_MAX: usize = 8;
 /// Of the first node's links: less than two flows.
 const CAPACITY: u64 = 5 * MBIT;
 const PAYLOAD_BYTES: usize = 1_000_000;
@@ -236,18 +238,22 @@ fn a_flow_that_falls_to_another_link_takes_nothing_from_the_flows_there() {
     let mut led = Led::new();
     led.cut();
     let (mesh, over) = (&led.mesh, std::sync::atomic::AtomicBool::new(false));
-    let goodput = std::thread::scope(|scope| {
+    // A fair half of the link would be 2.5 Mbit/s each time; a busy machine takes from a flow, and gives nothing.
+    let is_kept = |goodput: &f64| *goodput > 0.8 * RATE as f64;
+    let goodputs: Vec<f64> = std::thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(std::sync::atomic::Ordering::Relaxed) {
                 mesh.send();
             }
         });
-        let goodput = mesh.send_to(OTHER_PORT);
+        let mut tries: Vec<f64> = Vec::new();
+        while tries.len() < TRIES_MAX && !tries.last().is_some_and(is_kept) {
+            tries.push(mesh.send_to(OTHER_PORT));
+        }
         over.store(true, std::sync::atomic::Ordering::Relaxed);
-        goodput
+        tries
     });
-    // A fair half of the link would be 2.5 Mbit/s.
-    assert!(goodput > 0.8 * RATE as f64, "{goodput} bit/s of payload in a class of {RATE}");
+    assert!(goodputs.last().is_some_and(is_kept), "{goodputs:?} bit/s of payload in a class of {RATE}");
 }
 
 /// The hardware address that a task's node has for another task, as `ip neigh` prints it.

@@ -4,13 +4,14 @@ use crate::engine::{ContainerEngine, EngineVersion};
 use crate::network::NetworkError;
 use crate::node::Node;
 use edgeloom_common::desired::SCHEMA;
-use edgeloom_common::report::{Capabilities, ImageStore, Inventory, LayerInventory};
+use edgeloom_common::report::{Capabilities, Inventory, LayerInventory};
 use edgeloom_common::units::MilliCores;
 use edgeloom_observe::disk::DiskError;
+use edgeloom_observe::layers::Stored;
 use edgeloom_observe::machine::MachineError;
 use edgeloom_observe::meter::{Meter, MeterError};
 use edgeloom_observe::speed::{SpeedError, Tracker};
-use edgeloom_observe::{class, disk, layers, speed};
+use edgeloom_observe::{class, disk, speed};
 
 /// Why there is no inventory.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +39,9 @@ pub(crate) struct Gatherer {
     /// What the kernel can do, and Docker as it answered last.
     capabilities: Capabilities,
     engine: EngineVersion,
+    /// As they were when something of them changed last, and what is not known of them.
+    layers: LayerInventory,
+    unknown: Option<String>,
 }
 
 impl Gatherer {
@@ -56,13 +60,16 @@ impl Gatherer {
             ..Capabilities::default()
         };
         let meter = Meter::open(node.config.cgroup.as_deref())?;
-        let mut gatherer = Self { node, meter, speed, capabilities, engine: EngineVersion::default() };
+        let (engine, layers) = (EngineVersion::default(), LayerInventory::default());
+        let mut gatherer = Self { node, meter, speed, capabilities, engine, layers, unknown: None };
         gatherer.ask_engine().await;
+        gatherer.look_at_layers().await;
         Ok(gatherer)
     }
 
     /// Asks Docker for its version anew: it may have been upgraded, or be gone.
     pub(crate) async fn ask_engine(&mut self) {
+        let before = self.engine.clone();
         self.engine = match self.node.engine.version().await {
             Ok(engine) => engine,
             Err(error) => {
@@ -70,6 +77,9 @@ impl Gatherer {
                 EngineVersion::default()
             }
         };
+        if self.engine != before {
+            self.look_at_layers().await;
+        }
     }
 
     /// Looks how fast a core is now: a millisecond of it.
@@ -96,7 +106,7 @@ impl Gatherer {
                 .problems
                 .push(format!("docker does not answer at {socket}; is the docker service running?"));
         }
-        let layers = self.layers(&mut capabilities.problems).await;
+        capabilities.problems.extend(self.unknown.clone());
         Ok(Inventory {
             schema: SCHEMA,
             cluster: self.node.config.cluster.clone(),
@@ -109,7 +119,7 @@ impl Gatherer {
             labels: self.node.config.labels.clone(),
             capabilities,
             store: engine.store,
-            layers,
+            layers: self.layers.clone(),
         })
     }
 
@@ -121,19 +131,26 @@ impl Gatherer {
         }
     }
 
-    /// Layers, exactly, where Docker keeps them in the known layout. An empty list predicts a full pull. A slow
-    /// card takes seconds to list them, in which the neighbours' probes have to be answered.
-    async fn layers(&self, problems: &mut Vec<String>) -> LayerInventory {
-        if self.engine.store != ImageStore::Graphdriver || self.engine.driver.is_empty() {
-            return LayerInventory::default();
+    /// Reads what is held anew: exactly where the store can be read, else as far as Docker tells. An empty list
+    /// predicts a full pull.
+    pub(crate) async fn look_at_layers(&mut self) {
+        if self.engine.driver.is_empty() {
+            return;
         }
-        let (root, driver) = (self.engine.root_dir.clone(), self.engine.driver.clone());
-        let why = match tokio::task::spawn_blocking(move || layers::read(&root, &driver)).await {
-            Ok(Ok(layers)) => return layers,
-            Ok(Err(error)) => error.to_string(),
-            Err(error) => error.to_string(),
+        (self.layers, self.unknown) = match read_store(self.engine.clone()).await {
+            Ok(stored) => (stored.layers, None),
+            Err(why) => match self.node.engine.layers(self.engine.store).await {
+                Ok(stored) => {
+                    (stored.layers, Some(format!("layers are known from Docker's API alone: {why}")))
+                }
+                Err(error) => (LayerInventory::default(), Some(format!("layers are not known: {error}"))),
+            },
         };
-        problems.push(format!("layers are not known: {why}"));
-        LayerInventory::default()
     }
+}
+
+/// Beside the loop, in which the neighbours' probes have to be answered.
+async fn read_store(engine: EngineVersion) -> Result<Stored, String> {
+    let read = tokio::task::spawn_blocking(move || engine.read_layers()).await;
+    read.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
 }

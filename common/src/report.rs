@@ -153,9 +153,13 @@ pub struct LayerInventory {
     /// Chain ids present in the layer store.
     #[serde(default)]
     pub chain_ids: Vec<String>,
-    /// Blob digests whose uncompressed digest the daemon knows.
+    /// Blob digests whose content a layer here has, and is known to have; all blobs where a blob is kept as it came.
     #[serde(default)]
     pub known_digests: Vec<String>,
+    /// Digests by which images here were pulled, where only Docker's API tells what is here: the blobs of these
+    /// manifests, which it does not name, are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub manifests: Vec<String>,
 }
 
 /// The node's links, measured.

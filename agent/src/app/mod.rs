@@ -159,12 +159,16 @@ fn start(
         spawn("layers", Box::pin(layers.serve()));
     }
     spawn("route", Box::pin(routing));
-    spawn("engine events", Box::pin(watch::engine(node.engine.clone(), commands.clone())));
+    let (images, images_changed) = latest::channel(0_u64);
+    spawn("engine events", Box::pin(watch::engine(node.engine.clone(), commands.clone(), images)));
     let lost = broadcast::Sender::new(LOST_CARRIERS);
     let hearers = watch::Hearers { lost: lost.clone(), changed };
     spawn("kernel events", Box::pin(watch::kernel(commands, hearers)));
     spawn("report", Box::pin(report::reports(node.clone(), up.clone())));
-    spawn("inventory", Box::pin(report::inventories(node.clone(), up.clone(), connected.clone())));
+    spawn(
+        "inventory",
+        Box::pin(report::inventories(node.clone(), up.clone(), connected.clone(), images_changed)),
+    );
     spawn("links", Box::pin(links::run(node.clone(), links::Ends { up, connected, lost, changes })));
     Ok(tasks)
 }

@@ -22,10 +22,14 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep, timeou
 const IDLE_PERIOD: Duration = Duration::from_secs(10);
 /// While tasks or flows are here: a shortfall has to be seen within half a minute, from several reports.
 const BUSY_PERIOD: Duration = Duration::from_secs(3);
-/// Layers and quotas are looked at this often; only changes are told.
+/// Quotas are looked at this often; only changes are told.
 const INVENTORY_PERIOD: Duration = Duration::from_secs(5);
 /// Every so many looks Docker is asked for its version.
 const LOOKS_PER_VERSION: u32 = 12;
+/// Layers are read when Docker tells of a change; it tells nothing of a pull that failed.
+const LOOKS_PER_LAYERS: u32 = 120;
+/// A burst of events is one change, and Docker's files are at most this much behind them.
+const SETTLED_AFTER: Duration = Duration::from_millis(300);
 /// Each sample is about 1 ms of a core: 0.05 % of it.
 const SPEED_PERIOD: Duration = Duration::from_secs(2);
 /// Pause before a part that could not be read is tried again.
@@ -110,7 +114,12 @@ async fn meter(node: &Node) -> Meter {
 }
 
 /// Sends the inventory when it changed, and after each connection.
-pub(super) async fn inventories(node: Node, up: mpsc::Sender<Up>, mut connected: watch::Receiver<u64>) {
+pub(super) async fn inventories(
+    node: Node,
+    up: mpsc::Sender<Up>,
+    mut connected: watch::Receiver<u64>,
+    mut images: watch::Receiver<u64>,
+) {
     let mut gatherer = gatherer(&node).await;
     let mut said = None;
     let mut period = every(INVENTORY_PERIOD);
@@ -122,7 +131,17 @@ pub(super) async fn inventories(node: Node, up: mpsc::Sender<Up>, mut connected:
                 gatherer.sample_speed();
                 continue;
             }
-            _ = period.tick() => looks = looks.wrapping_add(1),
+            _ = period.tick() => {
+                looks = looks.wrapping_add(1);
+                if looks.is_multiple_of(LOOKS_PER_LAYERS) {
+                    gatherer.look_at_layers().await;
+                }
+            }
+            Ok(()) = images.changed() => {
+                sleep(SETTLED_AFTER).await;
+                images.mark_unchanged();
+                gatherer.look_at_layers().await;
+            }
             changed = connected.changed() => match changed {
                 Ok(()) => said = None,
                 Err(_) => return,

@@ -1,7 +1,7 @@
 //! Signals that something changed on the node, so that the worker compares at once and not at its next
 //! look. Losing one costs seconds, never correctness.
 
-use crate::engine::{ContainerEngine, Docker};
+use crate::engine::{Changes, ContainerEngine, Docker};
 use crate::worker::Command;
 use edgeloom_net::watch::Change;
 use std::sync::Arc;
@@ -13,13 +13,14 @@ use tokio::time::sleep;
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Follows the engine's events; a stream that had to be begun anew means that the engine was away.
-pub(super) async fn engine(engine: Arc<Docker>, commands: mpsc::Sender<Command>) {
+pub(super) async fn engine(engine: Arc<Docker>, commands: mpsc::Sender<Command>, images: watch::Sender<u64>) {
     let mut reported = false;
     // The worker asks a first time when it starts: only an engine that was away since has to be asked anew.
     let mut begun = Command::EngineChanged;
     loop {
         let (sender, signals) = mpsc::channel(1);
-        let (followed, open) = tokio::join!(engine.events(sender), pass_on(signals, &commands, begun));
+        let changes = Changes { containers: sender, images: images.clone() };
+        let (followed, open) = tokio::join!(engine.events(changes), pass_on(signals, &commands, begun));
         if !open {
             return;
         }

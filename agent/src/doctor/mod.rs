@@ -68,7 +68,7 @@ struct DockerFound {
     socket: String,
     version: String,
     driver: String,
-    /// The layout of the image store is one whose layers are known exactly.
+    /// The image store can be read.
     layers_known: bool,
     memory_limit: bool,
 }

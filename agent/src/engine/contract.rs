@@ -4,7 +4,8 @@ use super::docker::Docker;
 use super::docker::private::{DaemonNetwork, PrivateDocker};
 use super::fake::{DIGEST, FakeEngine, document, owner, spec};
 use super::{
-    ContainerEngine, EngineError, FoundLimits, FoundState, Limits, LogSelection, NetworkSpec, TaskKey,
+    Changes, ContainerEngine, EngineError, FoundLimits, FoundState, Limits, LogSelection, NetworkSpec,
+    TaskKey,
 };
 use crate::secrets::{SecretFiles, Values};
 use bollard::Docker as Client;
@@ -14,7 +15,7 @@ use edgeloom_common::desired::{ContainerSpec, ImageRef};
 use edgeloom_common::units::{Bytes, MilliCores};
 use std::net::Ipv4Addr;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 const BRIDGE: &str = "edgeloom-test";
 /// Many times what a daemon needs on a slow disk: a bound for one that never answers.
@@ -283,7 +284,7 @@ async fn limits_and_exit_code(engine: &Docker, image: &ImageRef) {
     };
     tokio::select! {
         () = run => {}
-        ended = engine.events(sender) => panic!("the events ended: {ended:?}"),
+        ended = engine.events(Changes { containers: sender, images: watch::channel(0).0 }) => panic!("the events ended: {ended:?}"),
     }
     let version = engine.version().await.unwrap();
     assert!(!version.version.is_empty() && version.root_dir.is_absolute() && version.driver == "vfs");

@@ -23,6 +23,7 @@ use edgeloom_common::desired::{ContainerSpec, ImageRef, Pool};
 use edgeloom_common::ids::{ClusterId, JobName, NodeId, TaskName};
 use edgeloom_common::report::ImageStore;
 use edgeloom_common::units::{Bytes, MilliCores};
+use edgeloom_observe::layers::{self, LayersError, Stored};
 use std::fmt;
 use std::future::Future;
 use std::net::Ipv4Addr;
@@ -157,8 +158,20 @@ pub struct EngineVersion {
     /// Storage driver: `overlay2`, `vfs`, or a containerd snapshotter.
     pub driver: String,
     pub root_dir: PathBuf,
+    /// Where containerd keeps images, if it does.
+    pub content_dir: Option<PathBuf>,
     /// Memory limits of containers hold.
     pub memory_limit: bool,
+}
+
+impl EngineVersion {
+    /// Which layers its store holds, exactly; a slow card takes seconds to list them.
+    pub(crate) fn read_layers(&self) -> Result<Stored, LayersError> {
+        match &self.content_dir {
+            Some(root) => layers::read_content(root),
+            None => layers::read_graph(&self.root_dir, &self.driver),
+        }
+    }
 }
 
 /// Which log lines to send.
@@ -168,6 +181,31 @@ pub struct LogSelection {
     pub follow: bool,
     /// Lines from the end to begin with; none: all.
     pub tail: Option<u32>,
+}
+
+/// Where changes are signalled.
+#[derive(Debug)]
+pub struct Changes {
+    /// Our containers. A signal that has not been looked at yet covers later changes.
+    pub containers: mpsc::Sender<()>,
+    /// Counts changes of images and of what holds their layers, whosever they are.
+    pub images: watch::Sender<u64>,
+}
+
+impl Changes {
+    pub(crate) fn all(&self) {
+        self.container();
+        self.image();
+    }
+
+    /// False when nobody listens any more.
+    pub(crate) fn container(&self) -> bool {
+        self.containers.try_send(()).is_ok() || !self.containers.is_closed()
+    }
+
+    pub(crate) fn image(&self) {
+        self.images.send_modify(|count| *count = count.wrapping_add(1));
+    }
 }
 
 /// Why a verb failed.
@@ -265,8 +303,8 @@ pub trait ContainerEngine: Send + Sync + 'static {
         selection: LogSelection,
         text: mpsc::Sender<Vec<u8>>,
     ) -> impl Future<Output = Result<(), EngineError>> + Send;
-    /// Sends a signal at every change of our containers, and one at the start; returns when the stream ends.
-    fn events(&self, changed: mpsc::Sender<()>) -> impl Future<Output = Result<(), EngineError>> + Send;
+    /// Signals every change, and one of each kind at the start; returns when the stream ends.
+    fn events(&self, changes: Changes) -> impl Future<Output = Result<(), EngineError>> + Send;
     /// Asks for the version, settling on an API version anew.
     fn version(&self) -> impl Future<Output = Result<EngineVersion, EngineError>> + Send;
 }

@@ -105,8 +105,10 @@ pub(super) fn store(docker: Result<&DockerFound, &Unread>) -> Check {
         }
         Ok(DockerFound { driver, .. }) => Check::warn(
             CHECK,
-            format!("{driver}: which layers are held is not known, so pulls are predicted too long"),
-            "use the overlay2 store: {\"features\": {\"containerd-snapshotter\": false}} in /etc/docker/daemon.json",
+            format!(
+                "{driver}: layers are known from Docker's API alone, so some pulls are predicted wrongly"
+            ),
+            "let the agent read Docker's directory: run it as root, or with CAP_DAC_READ_SEARCH",
         ),
         Err(_) => Check::unknown(CHECK, "Docker was not asked", "see docker above"),
     }

@@ -4,7 +4,6 @@ use super::text;
 use crate::doctor::{CgroupMemory, Clock, DockerFound, Rights, StateDir, Unread};
 use crate::engine::{ContainerEngine, Docker, EngineError, Owner};
 use edgeloom_common::doctor::Space;
-use edgeloom_common::report::ImageStore;
 use edgeloom_observe::{clock, disk};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -81,9 +80,9 @@ pub(super) async fn docker(socket: &Path) -> Result<DockerFound, Unread> {
     let version = asked.map_err(hangs)?.map_err(|error: EngineError| error.to_string())?;
     Ok(DockerFound {
         socket: socket.display().to_string(),
+        layers_known: version.read_layers().is_ok(),
         version: version.version,
         driver: version.driver,
-        layers_known: version.store == ImageStore::Graphdriver,
         memory_limit: version.memory_limit,
     })
 }

@@ -5,18 +5,22 @@
 //! Docker 20.10 those above 1.41.
 
 mod containers;
+mod events;
 mod forgotten;
+mod images;
 mod limits;
 mod network;
 #[cfg(test)]
 pub(crate) mod private;
 mod process;
+#[cfg(test)]
+mod samples;
 mod streams;
 mod through;
 mod trial;
 
 use super::{
-    ContainerEngine, EngineError, EngineVersion, FoundContainer, Limits, LogSelection, NetworkFlaw,
+    Changes, ContainerEngine, EngineError, EngineVersion, FoundContainer, Limits, LogSelection, NetworkFlaw,
     NetworkSpec, Owner, PullProgress,
 };
 use crate::secrets::{RUNTIME_DIR, SecretFiles};
@@ -207,8 +211,8 @@ impl ContainerEngine for Docker {
         streams::logs(self, id, selection, text).await
     }
 
-    async fn events(&self, changed: mpsc::Sender<()>) -> Result<(), EngineError> {
-        streams::events(self, changed).await
+    async fn events(&self, changes: Changes) -> Result<(), EngineError> {
+        events::follow(self, changes).await
     }
 
     async fn version(&self) -> Result<EngineVersion, EngineError> {
@@ -220,12 +224,15 @@ impl ContainerEngine for Docker {
         let snapshotter =
             |pair: &Vec<String>| pair.iter().any(|text| text.starts_with("io.containerd.snapshotter"));
         let containerd = info.driver_status.iter().flatten().any(snapshotter);
+        let root_dir: PathBuf = info.docker_root_dir.unwrap_or_default().into();
+        let address = info.containerd.and_then(|containerd| containerd.address);
         Ok(EngineVersion {
+            content_dir: containerd.then(|| images::content_dir(&root_dir, address.as_deref())),
             version: info.server_version.unwrap_or_default(),
             api: client.client_version().to_string(),
             store: if containerd { ImageStore::Containerd } else { ImageStore::Graphdriver },
             driver: info.driver.unwrap_or_default(),
-            root_dir: info.docker_root_dir.unwrap_or_default().into(),
+            root_dir,
             memory_limit: info.memory_limit.unwrap_or(false),
         })
     }

@@ -1,18 +1,17 @@
-//! The answers that go on: pulls, logs and events. Each is fed into a channel, so that nothing of the
+//! The answers that go on: pulls and logs. Each is fed into a channel, so that nothing of the
 //! client library leaves this folder.
 
 use super::{Docker, EngineError, Request, pull_reference, through};
-use crate::engine::{LogSelection, PullProgress, label};
+use crate::engine::{LogSelection, PullProgress};
 use crate::layers::BUILT_IN;
 use bollard::auth::DockerCredentials;
 use bollard::errors::Error;
 use bollard::models::CreateImageInfo;
-use bollard::query_parameters::{CreateImageOptionsBuilder, EventsOptionsBuilder, LogsOptionsBuilder};
+use bollard::query_parameters::{CreateImageOptionsBuilder, LogsOptionsBuilder};
 use edgeloom_common::confidential::Login;
 use edgeloom_common::desired::ImageRef;
 use futures_util::{Stream, StreamExt, pin_mut};
-use std::collections::HashMap;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 /// A pull may take hours on a thin link; one from which nothing comes for this long is given up.
@@ -112,31 +111,4 @@ pub(super) async fn logs(
             return Ok(());
         }
     }
-}
-
-pub(super) async fn events(docker: &Docker, changed: mpsc::Sender<()>) -> Result<(), EngineError> {
-    let labels = vec![format!("{}={}", label::NODE, docker.owner.node)];
-    let actions =
-        ["start", "die", "destroy", "pause", "unpause", "oom", "update"].map(str::to_owned).to_vec();
-    let filters =
-        HashMap::from([("type", vec!["container".to_owned()]), ("label", labels), ("event", actions)]);
-    // The daemon repeats what happened since now, so nothing falls between the first look and the stream.
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let options = EventsOptionsBuilder::new().since(&now.to_string()).filters(&filters).build();
-    let stream = docker.client().await?.events(Some(options));
-    pin_mut!(stream);
-    docker.limits.forget_all();
-    let _ = changed.try_send(());
-    while let Some(event) = stream.next().await {
-        let event =
-            event.map_err(|error| docker.refusal(Request { verb: "follow", object: "events" }, &error))?;
-        if event.action.as_deref() == Some("update") {
-            event.actor.and_then(|actor| actor.id).iter().for_each(|id| docker.limits.forget(id));
-        }
-        // A full channel holds a signal that has not been looked at yet: it covers this event too.
-        if changed.try_send(()).is_err() && changed.is_closed() {
-            break;
-        }
-    }
-    Ok(())
 }

@@ -99,4 +99,7 @@ fn tls(plain: bool) -> Arc<ClientConfig> {
 }
 
 #[cfg(test)]
+#[path = "../../../blobs/tests/pulls/registry.rs"]
+pub(super) mod registry;
+#[cfg(test)]
 mod tests;

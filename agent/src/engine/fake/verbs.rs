@@ -2,7 +2,7 @@
 
 use super::{FakeEngine, refused};
 use crate::engine::{
-    ContainerEngine, EngineError, EngineVersion, FoundContainer, FoundState, Limits, LogSelection,
+    Changes, ContainerEngine, EngineError, EngineVersion, FoundContainer, FoundState, Limits, LogSelection,
     NetworkFlaw, NetworkSpec, PullProgress, TaskKey,
 };
 use edgeloom_common::confidential::Login;
@@ -198,16 +198,16 @@ impl ContainerEngine for FakeEngine {
         Ok(())
     }
 
-    async fn events(&self, changed: mpsc::Sender<()>) -> Result<(), EngineError> {
+    async fn events(&self, changes: Changes) -> Result<(), EngineError> {
         let (sender, mut receiver) = mpsc::channel(1);
         {
             let mut state = self.state();
             state.check_up()?;
             state.watchers.push(sender);
         }
-        let _ = changed.try_send(());
+        changes.all();
         while receiver.recv().await.is_some() {
-            let _ = changed.try_send(());
+            changes.all();
         }
         Ok(())
     }

@@ -1,76 +1,28 @@
 //! A real daemon pulls through the store from a registry of the test's own.
 
-#[path = "../../../../blobs/tests/pulls/registry.rs"]
-mod registry;
-
 use super::super::private::{DaemonNetwork, PrivateDocker};
+use super::super::samples::{LAYER_BYTES, Sample, sample};
+use super::registry::Registry;
 use super::*;
 use crate::engine::ContainerEngine;
 use crate::engine::fake::owner;
 use bollard::query_parameters::ListImagesOptions;
 use edgeloom_blobs::{Sources, Store};
 use edgeloom_common::units::Bytes;
-use registry::Registry;
+
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 use tokio::net::TcpListener;
 
 const LAYERS: usize = 4;
-const LAYER_BYTES: usize = 600_000;
 /// Many times what a daemon needs on a slow disk: a bound for one that never answers.
 const TRIAL_MAX: Duration = Duration::from_secs(300);
 
-/// What the registry has.
-struct Image {
-    image: ImageRef,
-    layers: Vec<Digest>,
-}
-
-impl Image {
-    /// Bytes of its layers that the registry sent so far.
-    fn sent(&self, registry: &Registry) -> usize {
-        self.layers.iter().map(|layer| registry.sent(layer)).sum()
-    }
-}
-
-/// An image of layers that no other one has.
-fn image(registry: &Registry, repository: &str) -> Image {
-    let mut layers = Vec::new();
-    for at in 0..LAYERS {
-        let name = Digest::of(format!("{repository} {at}").as_bytes()).to_string();
-        let mut seed = u64::from_str_radix(&name[7..23], 16).unwrap();
-        let mut random = || {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (seed >> 33) as u8
-        };
-        let data: Vec<u8> = (0..LAYER_BYTES).map(|_| random()).collect();
-        let mut archive = tar::Builder::new(Vec::new());
-        let mut header = tar::Header::new_gnu();
-        header.set_size(data.len() as u64);
-        header.set_mode(0o644);
-        archive.append_data(&mut header, format!("data-{at}"), data.as_slice()).unwrap();
-        layers.push(archive.into_inner().unwrap());
-    }
-    let digests: Vec<Digest> = layers.iter().map(|layer| registry.hold(layer)).collect();
-    let config = serde_json::json!({
-        "architecture": "amd64", "os": "linux", "config": { "Cmd": ["/app"] },
-        "rootfs": { "type": "layers", "diff_ids": digests.iter().map(ToString::to_string).collect::<Vec<_>>() },
-    });
-    let config = config.to_string();
-    let named = |kind: &str, digest: &Digest, size: usize| serde_json::json!({ "mediaType": kind, "digest": digest.to_string(), "size": size });
-    const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
-    let layers: Vec<_> =
-        digests.iter().zip(&layers).map(|(digest, layer)| named(LAYER, digest, layer.len())).collect();
-    let manifest = serde_json::json!({
-        "schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
-        "config": named("application/vnd.oci.image.config.v1+json", &registry.hold(config.as_bytes()), config.len()),
-        "layers": layers,
-    });
-    let digest = registry.hold(manifest.to_string().as_bytes());
-    let repository = format!("{}/{repository}", registry.address);
-    let image = ImageRef { name: format!("{repository}:1"), repository, digest: digest.to_string() };
-    Image { image, layers: digests }
+/// Of layers that no other image has.
+fn image(registry: &Registry, repository: &str) -> Sample {
+    let names: Vec<String> = (0..LAYERS).map(|at| format!("{repository}-{at}")).collect();
+    sample(registry, repository, &names.iter().map(String::as_str).collect::<Vec<_>>(), 0)
 }
 
 /// One life of the agent's side.

@@ -22,6 +22,7 @@ mod events;
 mod explain;
 mod holding;
 mod journal;
+mod known;
 mod lost;
 mod missing;
 mod model;

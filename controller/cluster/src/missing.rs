@@ -61,11 +61,17 @@ impl Held {
             ImageStore::Graphdriver => self.present_below(image),
         };
         let mut fetched = BTreeSet::new();
-        let above = image.layers[present..].iter().filter(|layer| {
-            let held = self.store == ImageStore::Containerd && self.blobs.contains(&layer.digest);
-            !held && fetched.insert(layer.digest.as_str())
-        });
-        Bytes(above.map(|layer| layer.size.0).sum::<u64>() + image.config.size.0)
+        let above = image.layers[present..]
+            .iter()
+            .filter(|layer| !self.has_blob(layer) && fetched.insert(layer.digest.as_str()));
+        let layers: u64 = above.map(|layer| layer.size.0).sum();
+        let config = if self.has_blob(&image.config) { 0 } else { image.config.size.0 };
+        Bytes(layers + config)
+    }
+
+    /// It is kept as it came.
+    fn has_blob(&self, blob: &Blob) -> bool {
+        self.store == ImageStore::Containerd && self.blobs.contains(&blob.digest)
     }
 
     /// Layers from the bottom that a graph driver skips.
@@ -177,12 +183,20 @@ mod tests {
     }
 
     #[test]
+    fn an_image_whose_record_is_gone_fetches_no_blob_that_is_left() {
+        let [a, ..] = abcde();
+        let blobs = a.layers.iter().chain([&a.config]).map(|blob| blob.digest.clone());
+        let inventory = LayerInventory { known_digests: blobs.collect(), ..LayerInventory::default() };
+        assert_eq!(Held::new(ImageStore::Containerd, &inventory).missing(&a), Bytes(0));
+    }
+
+    #[test]
     fn a_loaded_image_has_chains_but_no_known_digests() {
         let [a, b, ..] = abcde();
         let inventory = LayerInventory {
             image_ids: vec![a.config.digest.clone()],
             chain_ids: chain_ids(&a.diff_ids),
-            known_digests: Vec::new(),
+            ..LayerInventory::default()
         };
         let held = Held::new(ImageStore::Graphdriver, &inventory);
         assert_eq!(held.missing(&b), Bytes(9_100_000 + CONFIG));

@@ -5,6 +5,7 @@
 //! is put down to the task for which it comes first; other tasks of that image have no entry.
 
 use crate::documents::programs;
+use crate::known;
 use crate::missing::Held;
 use crate::model::{Image, JobRecord, Model};
 use crate::nodes::Nodes;
@@ -44,7 +45,8 @@ impl<'a> Pulls<'a> {
     /// After all that the model has committed.
     pub(crate) fn after(model: &Model, nodes: &'a Nodes) -> Self {
         let known = nodes.table.iter().filter_map(|(node, known)| Some((node, known.inventory.as_ref()?)));
-        let held = known.map(|(node, it)| (node.clone(), Held::new(it.store, &it.layers))).collect();
+        let held =
+            known.map(|(node, it)| (node.clone(), Held::new(it.store, &known::layers(model, it)))).collect();
         let mut pulls = Self { nodes, held, listed: BTreeSet::new() };
         for (record, plan) in in_order(model) {
             pulls.add(record, plan);

@@ -1,6 +1,7 @@
 //! Predicted bytes against nodes that pull what their document lists, in its order.
 
 use super::world::{World, inventory, observed};
+use crate::known;
 use crate::missing::{Blob, Held, Layers};
 use crate::model::Image;
 use crate::nodes::NodeMessage;
@@ -133,4 +134,15 @@ fn a_restart_keeps_the_order_of_pulls() {
     };
     assert_eq!(listed(&world), ["z", "a", "n"]);
     assert_eq!(listed(&world.restart()), ["z", "a", "n"]);
+}
+
+#[test]
+fn blobs_of_a_manifest_that_a_node_pulled_are_known_there() {
+    let mut world = World::new();
+    world.owner.submit(order("some", &["z", "m"])).unwrap();
+    let mut node = inventory();
+    assert!(known::layers(world.owner.model(), &node).known_digests.is_empty());
+    node.layers.manifests = vec!["sha256:z".to_owned(), "sha256:foreign".to_owned()];
+    let known = known::layers(world.owner.model(), &node);
+    assert_eq!(known.known_digests, ["blob-base", "blob-l1", "config-z"]);
 }

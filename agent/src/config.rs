@@ -4,10 +4,12 @@
 //! nobody reads the file again. Unknown keys are refused: a typing error must not become a default.
 
 mod controller;
+mod images;
 mod layers;
 mod place;
 
 pub use controller::{Controller, IdentityFiles};
+pub use images::{Bound, ImageSettings, Scope};
 pub use layers::LayerSettings;
 pub use place::Place;
 
@@ -17,6 +19,7 @@ use crate::store::SECRETS_KEY;
 use controller::RawController;
 use edgeloom_common::ids::{ClusterId, NameError, NodeId};
 use edgeloom_common::units::{BitRate, UnitError};
+use images::RawImages;
 use layers::RawLayers;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,6 +60,7 @@ pub struct Config {
     pub labels: BTreeMap<String, String>,
     pub links: Vec<Link>,
     pub layers: LayerSettings,
+    pub images: ImageSettings,
 }
 
 /// A link to a neighbour.
@@ -126,6 +130,11 @@ pub enum ConfigProblem {
     /// Port 0, where neighbours get layers.
     #[error("layers.port is 0; leave it out for the usual one")]
     LayerPort,
+    /// Bounds of which one is never reached.
+    #[error(
+        "images.gc_low is {low} and gc_high {high}; write both in % or both in bytes, gc_low below gc_high"
+    )]
+    Bounds { low: Bound, high: Bound },
     /// A size that does not read.
     #[error("{key}: {source}")]
     Bytes { key: &'static str, source: UnitError },
@@ -170,6 +179,8 @@ struct RawConfig {
     links: Vec<RawLink>,
     #[serde(default)]
     layers: RawLayers,
+    #[serde(default)]
+    images: RawImages,
 }
 
 #[derive(Debug, Deserialize)]
@@ -235,6 +246,7 @@ impl Config {
         });
         let links = check.links(&raw.links, node.as_ref());
         let layers = check.layers(&raw.layers);
+        let images = check.images(&raw.images);
         match (cluster, node) {
             (Some(cluster), Some(node)) if check.problems.is_empty() => Ok(Self {
                 cluster,
@@ -250,6 +262,7 @@ impl Config {
                 labels: raw.labels,
                 links,
                 layers,
+                images,
             }),
             _ => Err(check.problems),
         }

@@ -5,6 +5,7 @@
 
 mod accept;
 pub mod app;
+mod collect;
 pub mod config;
 mod contact;
 pub mod doctor;

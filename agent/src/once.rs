@@ -1,6 +1,7 @@
 //! The commands that do one thing and end: `apply`, `purge`, `probe`.
 
 use crate::accept::Refusal;
+use crate::collect::used;
 use crate::config::Config;
 use crate::contact::ContactFile;
 use crate::engine::trial::Trials;
@@ -149,7 +150,9 @@ async fn purge_engine_once(
 fn purge_state(state_dir: &Path, key: PathBuf) -> Vec<String> {
     let desired = DesiredFile::open(state_dir, key).and_then(|file| file.remove());
     let contact = ContactFile::in_directory(state_dir).remove();
-    let states = [desired, History::remove(state_dir), contact].into_iter().filter_map(Result::err);
+    let states = [desired, History::remove(state_dir), contact, used::remove(state_dir)]
+        .into_iter()
+        .filter_map(Result::err);
     let run = speed::forget(state_dir).err().map(|error| error.to_string());
     states.map(|error| error.to_string()).chain(run).collect()
 }
@@ -226,7 +229,8 @@ mod tests {
         drop(History::open(state_dir));
         speed::core_speed(state_dir).unwrap();
         ContactFile::in_directory(state_dir).save(None).unwrap();
-        assert_eq!(std::fs::read_dir(state_dir).unwrap().count(), 6);
+        used::LastUse::open(state_dir, 0).note([("id".to_owned(), true)].into_iter(), 0);
+        assert_eq!(std::fs::read_dir(state_dir).unwrap().count(), 7);
         assert_eq!(purge_state(state_dir, key), Vec::<String>::new());
         assert_eq!(std::fs::read_dir(state_dir).unwrap().count(), 0);
     }

@@ -210,6 +210,8 @@ fn observed(generation: u64) -> Observed {
         converged: true,
         containers: Vec::new(),
         pulls: Vec::new(),
+        prefetched: Vec::new(),
+        collected: Vec::new(),
         problems: Vec::new(),
     }
 }

@@ -54,7 +54,10 @@ pub struct DesiredState {
     /// Images whose layers a neighbour may have from this node, by the digests of their manifests.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub layer_grants: BTreeMap<NodeId, Vec<String>>,
-    /// Registries of `images` that want a login, with the revision of it; the login itself travels beside the
+    /// Images to hold ready, pulled after all of `images`, one after the other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prefetch: Vec<Prefetch>,
+    /// Registries of `images` and `prefetch` that want a login, with the revision of it; the login itself travels beside the
     /// document, in [`Delivery`](crate::confidential::Delivery).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub logins: BTreeMap<RegistryHost, u64>,
@@ -80,6 +83,7 @@ impl DesiredState {
             neighbours: BTreeMap::new(),
             copies: BTreeMap::new(),
             layer_grants: BTreeMap::new(),
+            prefetch: Vec::new(),
             logins: BTreeMap::new(),
         }
     }
@@ -115,6 +119,14 @@ pub struct ImageRef {
     pub digest: String,
     /// What the user wrote, for people.
     pub name: String,
+}
+
+/// An image to hold ready for containers to come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prefetch {
+    pub image: ImageRef,
+    /// It stays, however little room there is on the disk.
+    pub pinned: bool,
 }
 
 /// A container that should run here.

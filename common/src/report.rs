@@ -211,6 +211,12 @@ pub struct Observed {
     pub containers: Vec<ContainerState>,
     #[serde(default)]
     pub pulls: Vec<PullState>,
+    /// What became of the images to hold ready, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prefetched: Vec<PrefetchState>,
+    /// The last images that were removed to make room, newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub collected: Vec<CollectedImage>,
     /// What stands in the way, with object and remedy.
     #[serde(default)]
     pub problems: Vec<String>,
@@ -257,6 +263,46 @@ pub struct PullState {
     pub done: bool,
     #[serde(default)]
     pub error: String,
+}
+
+/// An image to hold ready.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PrefetchState {
+    pub image: String,
+    /// Of its manifest.
+    pub digest: String,
+    pub phase: PrefetchPhase,
+    /// What the last attempt failed with.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub error: String,
+}
+
+/// How far an image to hold ready is; how many bytes of it came, its pull says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PrefetchPhase {
+    /// For tasks' pulls, or for room on the disk.
+    Waiting,
+    Pulling,
+    Present,
+    Failed,
+    /// It had no pin and was removed to make room.
+    Removed,
+    /// A word of a later version.
+    #[serde(other)]
+    Unknown,
+}
+
+/// An image that a node removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CollectedImage {
+    /// A name of it, or its id.
+    pub image: String,
+    /// By what less was used after it.
+    pub freed: Bytes,
+    /// Seconds since 1970.
+    pub at_s: u64,
+    pub why: String,
 }
 
 /// A request for logs: `cmd/logs/<id>`.

@@ -9,6 +9,7 @@ mod route;
 mod tasks;
 mod watch;
 
+use crate::collect::{self, Collector};
 use crate::config::Config;
 use crate::join::{self, Live};
 use crate::layers::{BUILT_IN, Layers};
@@ -127,6 +128,9 @@ fn start(
     settings.exchange = worker.layers.as_ref().and_then(Layers::exchange);
     let layers = worker.layers;
     let worker = Worker::new(settings, up.clone()).watched_by(worker.service);
+    let Config { state_dir, images, .. } = &*node.config;
+    let collector = Collector::new(collect::Settings::new(node.engine.clone(), state_dir.clone(), *images));
+    let in_force = worker.in_force();
     let mut tasks = JoinSet::new();
     let span = |task: &'static str| tracing::info_span!("task", task, node = %node.config.node);
 
@@ -160,6 +164,7 @@ fn start(
     }
     spawn("route", Box::pin(routing));
     let (images, images_changed) = latest::channel(0_u64);
+    spawn("images", Box::pin(collector.run(in_force, images_changed.clone(), commands.clone())));
     spawn("engine events", Box::pin(watch::engine(node.engine.clone(), commands.clone(), images)));
     let lost = broadcast::Sender::new(LOST_CARRIERS);
     let hearers = watch::Hearers { lost: lost.clone(), changed };

@@ -9,12 +9,14 @@ mod contract;
 mod docker;
 #[cfg(any(test, feature = "fakes"))]
 pub mod fake;
+mod image;
 mod progress;
 pub mod trial;
 
 pub use docker::Docker;
 #[cfg(test)]
-pub(crate) use docker::private;
+pub(crate) use docker::{private, registry, samples};
+pub(crate) use image::FoundImage;
 pub use progress::PullProgress;
 
 pub use crate::secrets::SecretFilesError;
@@ -243,6 +245,9 @@ pub enum EngineError {
     /// A pull that brought no byte for too long.
     #[error("pull of {image} stalled: nothing arrived for {seconds} s")]
     Stalled { image: String, seconds: u64 },
+    /// A pull of what nobody needs yet.
+    #[error("pull of {image} gave way to one that a task waits for")]
+    GaveWay { image: String },
     /// A pull that failed, as the daemon says in its stream.
     #[error("pull of {image} failed: {reason}")]
     Pull { image: String, reason: String },

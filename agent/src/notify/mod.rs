@@ -114,6 +114,8 @@ mod tests {
             listed: true,
             containers: Vec::new(),
             pulls: Vec::new(),
+            prefetched: Vec::new(),
+            collected: Vec::new(),
             problems: Vec::new(),
         }
     }

@@ -203,6 +203,8 @@ mod tests {
             converged: true,
             containers: Vec::new(),
             pulls: Vec::new(),
+            prefetched: Vec::new(),
+            collected: Vec::new(),
             problems: Vec::new(),
         })
     }

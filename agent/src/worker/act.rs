@@ -121,7 +121,11 @@ impl<E: ContainerEngine> Actions<E> {
                 Done::ImageLooked(image, present)
             })),
             Todo::Pull(image, login, progress) => drop(self.running.spawn(async move {
-                let pulled = engine.pull(&image, login.as_ref(), &progress).await;
+                let pulled = tokio::select! {
+                    pulled = engine.pull(&image, login.as_ref(), &progress) => pulled,
+                    // Nobody waits for it any more.
+                    () = progress.closed() => Err(EngineError::GaveWay { image: image.name.clone() }),
+                };
                 Done::Pulled(image, pulled)
             })),
             Todo::Create(spec, values) => {

@@ -23,6 +23,7 @@ mod tests;
 pub(crate) use state::NodeState;
 
 use crate::accept::{Refusal, Verdict, judge};
+use crate::collect::{Collection, InForce};
 use crate::contact::ContactFile;
 use crate::engine::{ContainerEngine, Owner};
 use crate::layers::Exchange;
@@ -39,7 +40,7 @@ use edgeloom_common::report::Observed;
 use edgeloom_notify::Service;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -66,6 +67,10 @@ pub(crate) enum Command {
     EngineRestarted,
     /// Somebody changed links, routes or classes.
     KernelChanged,
+    /// Images came or went.
+    ImagesChanged,
+    /// Images were removed to make room, or there is too little of it.
+    Collected(Box<Collection>),
 }
 
 /// What the worker works with.
@@ -96,6 +101,7 @@ pub(crate) struct Worker<E> {
     /// The controller waits for the document in force.
     asked: bool,
     pulse: Pulse,
+    in_force: watch::Sender<Option<Arc<DesiredState>>>,
 }
 
 impl<E: ContainerEngine> Worker<E> {
@@ -128,12 +134,18 @@ impl<E: ContainerEngine> Worker<E> {
         // What was written for a container that was never made, when the agent died in between.
         secrets.retain(&state.desired().map(by_key).unwrap_or_default().into_keys().collect());
         let actions = Actions::new(engine, network, bridge, Files { desired: file, contact, secrets });
-        Self { state, actions, owner, exchange, up, sent: None, asked: false, pulse: Pulse::default() }
+        let (pulse, in_force) = (Pulse::default(), watch::Sender::new(state.desired.clone()));
+        Self { state, actions, owner, exchange, up, sent: None, asked: false, pulse, in_force }
     }
 
     /// Tells the service manager how this worker stands, and that it is not stuck.
     pub(crate) fn watched_by(self, service: Service) -> Self {
         Self { pulse: Pulse::new(service), ..self }
+    }
+
+    /// The document in force, from now on.
+    pub(crate) fn in_force(&self) -> InForce {
+        self.in_force.subscribe()
     }
 
     /// Whether a document would be taken, or is the one in force.
@@ -207,6 +219,8 @@ impl<E: ContainerEngine> Worker<E> {
             Command::EngineChanged => self.state.containers_changed(),
             Command::EngineRestarted => self.state.engine_restarted(),
             Command::KernelChanged => self.state.network_changed(),
+            Command::ImagesChanged => self.state.images.recheck(),
+            Command::Collected(collection) => self.state.collected(*collection),
         }
     }
 
@@ -218,6 +232,7 @@ impl<E: ContainerEngine> Worker<E> {
                 self.state.history().append(&Event::Taken(version));
                 self.exchange.iter().for_each(|exchange| exchange.follow(&received.document));
                 self.state.take(received);
+                self.in_force.send_replace(self.state.desired.clone());
                 self.state.contact.confirmed();
             }
             // Whoever repeats a document has not heard what became of it.

@@ -52,6 +52,8 @@ impl NodeState {
             listed: self.containers.found.is_some(),
             containers,
             pulls: self.images.pulls(),
+            prefetched: self.desired().map(|document| self.images.prefetched(document)).unwrap_or_default(),
+            collected: self.removed.iter().cloned().collect(),
             problems: self.problems(),
         }
     }
@@ -102,7 +104,7 @@ impl NodeState {
     }
 
     fn problems(&self) -> Vec<String> {
-        let single = [&self.refusal, &self.save_error, &self.containers.engine_error];
+        let single = [&self.refusal, &self.save_error, &self.room_error, &self.containers.engine_error];
         let single = single.into_iter().chain(self.kernel.errors());
         let limits = self.containers.tasks.values().map(|task| &task.limit_error);
         let problems = single.chain(limits).filter(|text| !text.is_empty()).chain(&self.kernel.problems);

@@ -5,14 +5,19 @@ use super::contact::Contact;
 use super::containers::{Containers, Context};
 use super::images::Images;
 use super::kernel::KernelState;
+use crate::collect::Collection;
 use crate::engine::{EngineError, FoundContainer, TaskKey};
 use crate::store::History;
 use crate::wire::Received;
 use edgeloom_common::confidential::Confidential;
 use edgeloom_common::desired::{DesiredState, Version};
-use std::collections::BTreeMap;
+use edgeloom_common::report::CollectedImage;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tokio::time::Instant;
+
+/// Removed images that are told.
+const REMOVED_MAX: usize = 16;
 
 /// Everything known of this node's desired and found state.
 #[derive(Debug)]
@@ -27,6 +32,10 @@ pub(crate) struct NodeState {
     /// Why the last document was refused, until one is taken.
     pub(super) refusal: String,
     pub(super) save_error: String,
+    /// Images that were removed to make room, newest last.
+    pub(super) removed: VecDeque<CollectedImage>,
+    /// Why there is too little room.
+    pub(super) room_error: String,
     /// The version on disk.
     saved: Version,
     /// The values of the document in force are others than when it was written, or being written, last.
@@ -51,6 +60,8 @@ impl NodeState {
             contact,
             refusal: String::new(),
             save_error: String::new(),
+            removed: VecDeque::new(),
+            room_error: String::new(),
             saved: Version::default(),
             values_changed: false,
             saving: false,
@@ -139,6 +150,14 @@ impl NodeState {
         self.images.forget();
         self.containers.retry_now();
         self.kernel.retry_now();
+    }
+
+    pub(super) fn collected(&mut self, collection: Collection) {
+        let Collection { removed, let_go, problem, is_tight } = collection;
+        self.removed.extend(removed);
+        self.removed.drain(..self.removed.len().saturating_sub(REMOVED_MAX));
+        self.room_error = problem;
+        self.images.collected(let_go, is_tight);
     }
 
     pub(super) fn network_changed(&mut self) {

@@ -74,6 +74,8 @@ fn observed(document: Option<&DesiredState>) -> Observed {
         converged: true,
         containers: document.into_iter().flat_map(|it| &it.containers).map(running).collect(),
         pulls: Vec::new(),
+        prefetched: Vec::new(),
+        collected: Vec::new(),
         problems: Vec::new(),
     }
 }

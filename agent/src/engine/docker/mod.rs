@@ -14,10 +14,16 @@ mod network;
 pub(crate) mod private;
 mod process;
 #[cfg(test)]
-mod samples;
+#[path = "../../../blobs/tests/pulls/registry.rs"]
+pub(crate) mod registry;
+mod removal;
+#[cfg(test)]
+pub(crate) mod samples;
 mod streams;
 mod through;
 mod trial;
+
+pub(super) use through::tagged as own_name;
 
 use super::{
     Changes, ContainerEngine, EngineError, EngineVersion, FoundContainer, Limits, LogSelection, NetworkFlaw,

@@ -1,27 +1,27 @@
 //! Images for a registry of the test's own: layers of random bytes, named by what is in them, so that images share
 //! those of the same name.
 
-use crate::engine::docker::through::registry::Registry;
+use crate::engine::registry::Registry;
 use edgeloom_blobs::Digest;
 use edgeloom_common::desired::ImageRef;
 use edgeloom_common::report::LayerInventory;
 
-pub(super) const LAYER_BYTES: usize = 600_000;
+pub(crate) const LAYER_BYTES: usize = 600_000;
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
 /// What the registry has.
-pub(super) struct Sample {
-    pub(super) image: ImageRef,
-    pub(super) manifest: Vec<u8>,
-    pub(super) config: Vec<u8>,
+pub(crate) struct Sample {
+    pub(crate) image: ImageRef,
+    pub(crate) manifest: Vec<u8>,
+    pub(crate) config: Vec<u8>,
     layers: Vec<Layer>,
 }
 
 /// A layer, unpacked and as the registry has it.
-pub(super) struct Layer {
-    pub(super) archive: Vec<u8>,
+pub(crate) struct Layer {
+    pub(crate) archive: Vec<u8>,
     content: Digest,
     blob: Digest,
     bytes: usize,
@@ -29,12 +29,12 @@ pub(super) struct Layer {
 
 impl Sample {
     /// Bytes of its layers that the registry sent so far.
-    pub(super) fn sent(&self, registry: &Registry) -> usize {
+    pub(crate) fn sent(&self, registry: &Registry) -> usize {
         self.layers.iter().map(|layer| registry.sent(&layer.blob)).sum()
     }
 
     /// What a pull of it would fetch of layers, by the law of graph drivers.
-    pub(super) fn missing(&self, held: &LayerInventory) -> usize {
+    pub(crate) fn missing(&self, held: &LayerInventory) -> usize {
         let has = |list: &[String], digest: &Digest| list.contains(&digest.to_string());
         if has(&held.image_ids, &Digest::of(&self.config)) {
             return 0;
@@ -53,7 +53,7 @@ impl Sample {
     }
 
     /// As `docker save` would write it.
-    pub(super) fn archive(&self) -> Vec<u8> {
+    pub(crate) fn archive(&self) -> Vec<u8> {
         let mut archive = tar::Builder::new(Vec::new());
         let names: Vec<String> = (0..self.layers.len()).map(|at| format!("{at}.tar")).collect();
         let manifest = serde_json::json!([{ "Config": "config.json", "RepoTags": null, "Layers": names }]);
@@ -65,7 +65,7 @@ impl Sample {
 }
 
 /// An image of these layers. Of layers that were packed another time only the content is the same.
-pub(super) fn sample(registry: &Registry, repository: &str, layers: &[&str], packed: u8) -> Sample {
+pub(crate) fn sample(registry: &Registry, repository: &str, layers: &[&str], packed: u8) -> Sample {
     let layers: Vec<Layer> = layers.iter().map(|name| layer(registry, name, packed)).collect();
     let contents: Vec<String> = layers.iter().map(|layer| layer.content.to_string()).collect();
     let config = serde_json::json!({

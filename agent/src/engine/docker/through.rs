@@ -3,6 +3,7 @@
 
 use super::{Docker, EngineError, Request, has_status, streams};
 use crate::engine::PullProgress;
+use crate::engine::image::OWN_TAG;
 use bollard::auth::DockerCredentials;
 use bollard::query_parameters::{RemoveImageOptions, TagImageOptionsBuilder};
 use edgeloom_blobs::{Digest, Proxy, Ticket, Upstream};
@@ -18,11 +19,11 @@ const DIGITS: usize = 32;
 /// The tag under which a pulled image is found again.
 fn tag(image: &ImageRef) -> String {
     let hex = image.digest.trim_start_matches("sha256:");
-    format!("edgeloom-{}", &hex[..hex.len().min(DIGITS)])
+    format!("{OWN_TAG}{}", &hex[..hex.len().min(DIGITS)])
 }
 
 /// The name with that tag; none for an image that no registry has.
-pub(super) fn tagged(image: &ImageRef) -> Option<String> {
+pub(in crate::engine) fn tagged(image: &ImageRef) -> Option<String> {
     (!image.repository.is_empty()).then(|| format!("{}:{}", image.repository, tag(image)))
 }
 
@@ -98,8 +99,5 @@ fn tls(plain: bool) -> Arc<ClientConfig> {
     Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth())
 }
 
-#[cfg(test)]
-#[path = "../../../blobs/tests/pulls/registry.rs"]
-pub(super) mod registry;
 #[cfg(test)]
 mod tests;

@@ -332,6 +332,8 @@ pub(super) fn observed(document: &DesiredState) -> Observed {
         converged: true,
         containers: document.containers.iter().map(container).collect(),
         pulls: Vec::new(),
+        prefetched: Vec::new(),
+        collected: Vec::new(),
         problems: Vec::new(),
     }
 }

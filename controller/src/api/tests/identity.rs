@@ -252,6 +252,8 @@ fn shows((job, task): (&JobName, &TaskName)) -> Observed {
         listed: true,
         containers: vec![running],
         pulls: Vec::new(),
+        prefetched: Vec::new(),
+        collected: Vec::new(),
         problems: Vec::new(),
     }
 }

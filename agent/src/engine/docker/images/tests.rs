@@ -2,9 +2,9 @@
 
 use super::super::private::{DaemonNetwork, PrivateDocker};
 use super::super::samples::{LAYER_BYTES, Sample, sample};
-use super::super::through::registry::Registry;
 use super::*;
 use crate::engine::fake::owner;
+use crate::engine::registry::Registry;
 use crate::engine::{Changes, ContainerEngine, PullProgress};
 use bollard::body_full;
 use bollard::models::ContainerCreateBody;

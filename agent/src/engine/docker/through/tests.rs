@@ -2,10 +2,10 @@
 
 use super::super::private::{DaemonNetwork, PrivateDocker};
 use super::super::samples::{LAYER_BYTES, Sample, sample};
-use super::registry::Registry;
 use super::*;
 use crate::engine::ContainerEngine;
 use crate::engine::fake::owner;
+use crate::engine::registry::Registry;
 use bollard::query_parameters::ListImagesOptions;
 use edgeloom_blobs::{Sources, Store};
 use edgeloom_common::units::Bytes;

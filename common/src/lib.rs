@@ -11,6 +11,7 @@ pub mod ids;
 pub mod job;
 pub mod join;
 pub mod measure;
+pub mod prefetch;
 pub mod registry;
 pub mod report;
 pub mod secret;

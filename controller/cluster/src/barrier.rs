@@ -83,6 +83,7 @@ impl Step<'_> {
             neighbours: target.neighbours.clone(),
             copies: target.copies.clone(),
             layer_grants: target.layer_grants.clone(),
+            prefetch: target.prefetch.clone(),
             ..now
         }
     }

@@ -52,6 +52,7 @@ pub(crate) fn documents(model: &Model, ground: &Ground<'_>) -> Documents {
         }
     }
     add_images(&mut documents, model);
+    model.prefetch.add_to(&mut documents);
     add_copies(&mut documents, model, ground.keys);
     add_grants(&mut documents, model);
     for (node, document) in &mut documents {
@@ -81,7 +82,8 @@ pub(crate) fn programs(job: &edgeloom_common::job::Job) -> Vec<(TaskName, &Progr
 
 /// The login of each registry that an image comes from.
 fn add_logins(document: &mut DesiredState, vault: &Vault) {
-    for image in &document.images {
+    let ahead = document.prefetch.iter().map(|prefetch| &prefetch.image);
+    for image in document.images.iter().chain(ahead) {
         if let Some(registry) = RegistryHost::of_image(&image.repository)
             && let Some(revision) = vault.login_revision(&registry)
         {
@@ -107,7 +109,14 @@ fn add_grants(documents: &mut Documents, model: &Model) {
     let wanted: BTreeMap<NodeId, Vec<String>> = documents
         .iter()
         .map(|(node, document)| {
-            (node.clone(), document.images.iter().map(|image| image.digest.clone()).collect())
+            let images = document.images.iter().map(|image| image.digest.clone());
+            let mut wanted: Vec<String> = images.collect();
+            for ahead in &document.prefetch {
+                if !wanted.contains(&ahead.image.digest) {
+                    wanted.push(ahead.image.digest.clone());
+                }
+            }
+            (node.clone(), wanted)
         })
         .filter(|(_, images): &(_, Vec<String>)| !images.is_empty())
         .collect();

@@ -96,6 +96,24 @@ pub enum SecretError {
     Unavailable,
 }
 
+/// Why images to hold ready stay as they are.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PrefetchError {
+    #[error("there is no node {0}; `edgeloom nodes` lists those there are")]
+    UnknownNode(NodeId),
+    #[error("no node is named; name some, or all")]
+    NoNode,
+    #[error("{image} is not held ready; `edgeloom prefetch` lists what is")]
+    NotHeld { image: String },
+    #[error("{max} images are held ready already; release one first")]
+    TooMany { max: usize },
+    #[error("{0}")]
+    Image(#[from] RegistryError),
+    /// The state cannot be written, or the cluster has ended.
+    #[error("the change cannot be kept; the controller's log says why")]
+    Unavailable,
+}
+
 fn list(jobs: &[JobName]) -> String {
     let names: Vec<&str> = jobs.iter().map(JobName::as_str).collect();
     format!("{} {}", if names.len() == 1 { "job" } else { "jobs" }, names.join(", "))

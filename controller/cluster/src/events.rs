@@ -40,6 +40,8 @@ pub(crate) enum Kind {
     Regained,
     LinkUp,
     LinkDown,
+    /// A node made room.
+    ImageRemoved,
 }
 
 impl Kind {
@@ -65,6 +67,7 @@ impl Kind {
             Self::Regained => "regained",
             Self::LinkUp => "link-up",
             Self::LinkDown => "link-down",
+            Self::ImageRemoved => "image-removed",
         }
     }
 }

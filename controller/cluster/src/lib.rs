@@ -5,7 +5,7 @@
 //! node goes out in steps that never loop a packet nor overbook a link.
 //!
 //! Pure: `model record documents barrier booking topology missing pulls addresses strategy capacity throughput
-//! replan events moves holding lost rebuild salvage
+//! replan events moves holding lost rebuild salvage prefetch known
 //! copies regain vault`. Acting: `journal store directory transfer outbox registry`.
 //! One owner holds it together.
 
@@ -31,6 +31,7 @@ mod nodes;
 mod outbox;
 mod owner;
 mod planner;
+mod prefetch;
 mod profiler;
 mod pulls;
 mod rebuild;
@@ -53,7 +54,7 @@ mod views;
 pub use cluster::{Beat, Cluster, Settings};
 pub use copies::CopyKeys;
 pub use directory::{Extent, forget_secrets, repair};
-pub use error::{ForgetError, SecretError, StartError, StopError, SubmitError};
+pub use error::{ForgetError, PrefetchError, SecretError, StartError, StopError, SubmitError};
 pub use journal::{JournalError, Loss};
 pub use nodes::NodeMessage;
 pub use outbox::Publish;

@@ -5,6 +5,7 @@
 //! node has spoken.
 
 use crate::missing::Layers;
+use crate::prefetch::{Entry, Ready};
 use crate::profiler::{Book, Kept};
 pub(crate) use crate::record::{JobRecord, Phase, Stray};
 use crate::regain::Regain;
@@ -47,6 +48,9 @@ pub(crate) struct Model {
     /// Secrets and logins, sealed.
     #[serde(default, skip_serializing_if = "Vault::is_unused")]
     pub(crate) vault: Vault,
+    /// Images that nodes hold ready.
+    #[serde(default, skip_serializing_if = "Ready::is_empty")]
+    pub(crate) prefetch: Ready,
 }
 
 /// No epoch that was ever given is above: a node that says so would leave no room for later ones.
@@ -172,6 +176,12 @@ pub(crate) enum Event {
     },
     /// Their key is lost.
     SecretsForgotten,
+    PrefetchKept {
+        entry: Box<Entry>,
+    },
+    PrefetchReleased {
+        image: String,
+    },
 }
 
 impl Event {
@@ -265,6 +275,7 @@ impl Model {
             Event::Forgotten { node } => {
                 self.cut_off.remove(&node);
                 self.topology.remove(&node);
+                self.prefetch.forget(&node);
                 if let Some(document) = self.published.remove(&node) {
                     self.forgotten.insert(node, document.version());
                 }
@@ -291,6 +302,8 @@ impl Model {
             Event::LoginKept { registry, login } => self.vault.keep_login(registry, login),
             Event::LoginRemoved { registry } => self.vault.remove_login(&registry),
             Event::SecretsForgotten => self.vault.clear(),
+            Event::PrefetchKept { entry } => self.prefetch.keep(*entry),
+            Event::PrefetchReleased { image } => self.prefetch.release(&image),
         }
     }
 

@@ -1,11 +1,12 @@
 //! Every refusal of the API as a problem document (RFC 9457): the one place with status codes.
 
+use super::prefetch;
 use crate::logs::LogsError;
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, Response, StatusCode};
 use axum::response::IntoResponse;
-use edgeloom_cluster::{ForgetError, RegistryError, SecretError, StopError, SubmitError};
+use edgeloom_cluster::{ForgetError, PrefetchError, RegistryError, SecretError, StopError, SubmitError};
 use edgeloom_common::confidential::{LOGIN_TEXT_MAX, ValueError};
 use edgeloom_common::job::line_of;
 use edgeloom_common::join::Scope;
@@ -77,6 +78,8 @@ pub(super) enum ApiError {
     /// Not `Unavailable`, which is [`NotReady`](Self::NotReady).
     #[error("{0}")]
     Secret(SecretError),
+    #[error(transparent)]
+    Prefetch(#[from] PrefetchError),
     #[error(transparent)]
     Issue(#[from] IssueError),
     #[error("{0}; {remedy}", remedy = join_remedy(.0))]
@@ -159,6 +162,7 @@ impl ApiError {
             Self::Value(_) => (StatusCode::UNPROCESSABLE_ENTITY, "secret.invalid", "Secret refused"),
             Self::LoginText => (StatusCode::UNPROCESSABLE_ENTITY, "login.invalid", "Login refused"),
             Self::Secret(error) => secret_class(error),
+            Self::Prefetch(error) => prefetch::class(error),
             Self::Issue(IssueError::Disk(_))
             | Self::NoSuchToken(NoSuchToken::Disk(_))
             | Self::NoSuchNode(NoSuchNode::Disk(_)) => NOT_SAVED,

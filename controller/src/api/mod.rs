@@ -15,6 +15,7 @@ mod jobs;
 mod logs;
 mod measure;
 mod nodes;
+mod prefetch;
 mod registries;
 mod request;
 mod secrets;
@@ -67,6 +68,7 @@ pub fn router(api: Api) -> Router {
         .route("/v1/measure", post(measure::measure))
         .route("/v1/profiles", get(measure::profiles))
         .route("/v1/nodes", get(nodes::list))
+        .route("/v1/images/prefetch", get(prefetch::list).post(prefetch::ask))
         .route("/v1/doctor", get(doctor::examine))
         .route("/v1/events", get(events::list))
         .route("/v1/nodes/{name}", delete(nodes::forget))

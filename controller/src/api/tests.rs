@@ -3,6 +3,7 @@
 mod identity;
 mod jobs;
 mod measure;
+mod prefetch;
 mod secrets;
 
 use super::{Api, Guard, Joining, router, serve};

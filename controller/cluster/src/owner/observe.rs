@@ -16,6 +16,9 @@ impl Owner {
         if matches!(message, NodeMessage::Links(_)) {
             self.untold.remove(node);
         }
+        if let NodeMessage::Observed(observed) = &message {
+            self.note_removed(node, observed);
+        }
         let told_version = matches!(message, NodeMessage::Observed(_));
         let connected = matches!(&message, NodeMessage::Status(status) if status.online);
         self.nodes.observe(node, message, self.now_ms, &self.settings.cluster);

@@ -12,6 +12,7 @@ mod loss;
 mod losses;
 mod lost_midway;
 mod moves;
+mod prefetch;
 mod profiler;
 mod pulls;
 mod regain;

@@ -120,6 +120,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: RegistryCommand,
     },
+    /// Have nodes fetch an image ahead of need and keep it; without an image, list those.
+    Prefetch(crate::prefetch::PrefetchArguments),
     /// Make, list and revoke tokens.
     Token {
         #[command(subcommand)]

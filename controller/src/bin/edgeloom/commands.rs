@@ -3,7 +3,7 @@
 use crate::arguments::{Arguments, Command, EXIT_FAILURE, EXIT_OK, EXIT_PLAN_CHANGE, Output};
 use crate::client::{Client, LogSelection};
 use crate::error::Error;
-use crate::{context, doctor, events, explanation, measure, secrets, show, sim, tokens, wait};
+use crate::{context, doctor, events, explanation, measure, prefetch, secrets, show, sim, tokens, wait};
 use edgeloom_common::doctor::Examination;
 use edgeloom_common::view::{Explanation, JobList, JobState, JobView, NodeList};
 use serde::Serialize;
@@ -62,6 +62,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8, Error> {
         }
         Command::Secret { command } => secrets::secret(&client, &printer, command)?,
         Command::Registry { command } => secrets::registry(&client, &printer, command)?,
+        Command::Prefetch(arguments) => prefetch::prefetch(&client, &printer, arguments)?,
         Command::Token { command } => tokens::token(&client, &printer, command)?,
         Command::Node { command } => tokens::node(&client, &printer, command)?,
         Command::Authority { command } => tokens::authority((&client, &target), &printer, &command)?,

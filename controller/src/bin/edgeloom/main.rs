@@ -12,6 +12,7 @@ mod error;
 mod events;
 mod explanation;
 mod measure;
+mod prefetch;
 mod secrets;
 mod show;
 mod sim;

@@ -8,6 +8,7 @@ pub mod confidential;
 pub mod desired;
 pub mod doctor;
 pub mod ids;
+pub mod images;
 pub mod job;
 pub mod join;
 pub mod measure;

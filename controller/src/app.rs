@@ -81,6 +81,8 @@ pub async fn run(config: Config, stop: CancellationToken, service: Service) -> R
         None => Joining::Here { mqtt_port: mqtt.port() },
         Some(_) => Joining::Elsewhere,
     };
+    let watched = cluster.clone();
+    let registries = tokio::spawn(async move { watched.watch_registries().await });
     let router = api::router(Api { cluster, logs, identity, guard, joining });
     let mut http = tokio::spawn(api::serve::serve(listener, tls, router, stop.clone()));
     tracing::info!(http = %address, mqtt = %mqtt, cluster = %config.cluster, "controller is up");
@@ -94,6 +96,7 @@ pub async fn run(config: Config, stop: CancellationToken, service: Service) -> R
         _ = inward => return Err(AppError::Ended { part: "the way from the broker to the cluster" }),
         _ = plans => return Err(AppError::Ended { part: "the cluster" }),
         _ = commands => return Err(AppError::Ended { part: "the way of log requests to the broker" }),
+        _ = registries => return Err(AppError::Ended { part: "the watch over the registries" }),
         _ = clock => return Err(AppError::Ended { part: "the renewal of certificates" }),
         _ = &mut http => return Err(AppError::Ended { part: "the HTTP server" }),
     }
@@ -117,7 +120,7 @@ fn settings(config: &Config, identity: &Identity) -> edgeloom_cluster::Settings 
         state_dir: config.state_dir.clone(),
         profile: config.profile.clone(),
         pool: config.pool.clone(),
-        insecure_registries: config.insecure_registries.clone(),
+        registries: config.registries.clone(),
         copy_keys: CopyKeys::new(&identity.derived_keys(b"copies of jobs")),
         secrets_key: config.secrets_key.clone(),
     }

@@ -1,6 +1,7 @@
 //! `controller.toml`: read as a whole, refused with every problem at once.
 
 use crate::config::section::Section;
+use edgeloom_cluster::Registries;
 use edgeloom_common::desired::Pool;
 use edgeloom_common::ids::ClusterId;
 use edgeloom_identity::Files;
@@ -8,6 +9,7 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+mod registries;
 mod section;
 
 /// A configuration in which every field is present and sound.
@@ -20,8 +22,7 @@ pub struct Config {
     pub http: Http,
     pub mqtt: Mqtt,
     pub pool: Pool,
-    /// Registries that speak plain HTTP, as `host:port`.
-    pub insecure_registries: Vec<String>,
+    pub registries: Registries,
     /// The file of the key that seals secrets and logins; below the state directory unless it is named.
     pub secrets_key: PathBuf,
 }
@@ -102,6 +103,7 @@ impl Config {
         let mut mqtt = root.section("mqtt");
         let mut pool = root.section("pool");
         let mut registries = root.optional_section("registries");
+        let mut watch = registries.optional_section("watch");
         if edgeloom_sched::profile(&profile).is_none() {
             let known = edgeloom_sched::profile_names().join(", ");
             root.refuse("profile", format!("{profile:?} is no profile; known are: {known}"));
@@ -112,7 +114,7 @@ impl Config {
         let listen = mqtt.parsed::<SocketAddr>("listen", "an address such as \"0.0.0.0:8883\"");
         let (files, files_sound) = files(&mut mqtt);
         let network = pool.text("network", "a private network such as \"10.77.0.0/16\"");
-        let insecure_registries = registries.texts("insecure");
+        let registries_known = registries::read(&mut registries, &mut watch);
         let network = network.and_then(|text| match parse_pool(&text) {
             Ok(parsed) => Some(parsed),
             Err(problem) => {
@@ -120,7 +122,7 @@ impl Config {
                 None
             }
         });
-        let problems = Section::finish([root, http, mqtt, pool, registries]);
+        let problems = Section::finish([root, http, mqtt, pool, registries, watch]);
         match (cluster, state_dir, http_listen, listen, network) {
             (Some(cluster), Some(state_dir), Some(http_listen), Some(listen), Some(pool))
                 if problems.is_empty() && files_sound =>
@@ -128,7 +130,8 @@ impl Config {
                 let http = Http { listen: http_listen, security, names };
                 let mqtt = Mqtt { listen, files };
                 let secrets_key = secrets_key.unwrap_or_else(|| state_dir.join("secrets.key"));
-                Ok(Self { cluster, state_dir, profile, http, mqtt, pool, insecure_registries, secrets_key })
+                let registries = registries_known;
+                Ok(Self { cluster, state_dir, profile, http, mqtt, pool, registries, secrets_key })
             }
             _ => Err(ConfigError::Invalid(problems)),
         }
@@ -218,7 +221,7 @@ mod tests {
     fn a_sound_file_is_read() {
         let config = Config::parse(GOOD).unwrap();
         assert_eq!(config.pool.gateway, Ipv4Addr::new(10, 77, 0, 1));
-        assert_eq!(config.insecure_registries, ["10.60.0.1:5000"]);
+        assert_eq!(config.registries.insecure, ["10.60.0.1:5000"]);
         assert_eq!(config.profile, "otfs");
     }
 

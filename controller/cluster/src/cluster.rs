@@ -7,23 +7,21 @@ mod confidential;
 mod prefetch;
 
 use crate::copies::CopyKeys;
-use crate::documents::programs;
 use crate::error::{ForgetError, StartError, StopError, SubmitError};
 use crate::events::Kind;
 use crate::holding::in_force;
-use crate::model::Image;
 use crate::nodes::NodeMessage;
 use crate::outbox::{Outbox, Publish};
 use crate::owner::{Order, Owner, Ownership, Planned};
 use crate::profiler::{Kept, Run, SurveyRequest, Trial};
-use crate::registry::{Registry, RegistryError};
 use crate::state::State;
 use edgeloom_common::desired::Pool;
 use edgeloom_common::ids::{ClusterId, JobName, NodeId, TaskName};
 use edgeloom_common::job::Job;
 use edgeloom_common::measure::{Measured, ProfileView};
-use edgeloom_common::view::{EventView, Explanation, JobView, NodeView, ProblemItem, StrayView};
-use std::collections::BTreeMap;
+use edgeloom_common::registry::RegistryHost;
+use edgeloom_common::view::{EventView, Explanation, JobView, NodeView, StrayView};
+use edgeloom_registry::Registry;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -42,12 +40,29 @@ pub struct Settings {
     /// The default profile.
     pub profile: String,
     pub pool: Pool,
-    /// Registries (host:port) spoken to in plain HTTP.
-    pub insecure_registries: Vec<String>,
+    pub registries: Registries,
     /// For the copies of jobs that nodes keep.
     pub copy_keys: CopyKeys,
     /// The file of the key that seals secrets and logins; made at the first start.
     pub secrets_key: PathBuf,
+}
+
+/// Which registries there are, besides those with a login.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registries {
+    /// Spoken to in plain HTTP (host:port).
+    pub insecure: Vec<String>,
+    /// Watched as a whole, as all that are spoken to in plain HTTP are.
+    pub watched: Vec<RegistryHost>,
+    /// Between two questions about one tag.
+    pub period: Duration,
+}
+
+impl Default for Registries {
+    fn default() -> Self {
+        let (insecure, watched) = Default::default();
+        Self { insecure, watched, period: edgeloom_registry::PERIOD_DEFAULT }
+    }
 }
 
 /// The owner went around: it is not stuck.
@@ -65,7 +80,8 @@ type Command = Box<dyn FnOnce(&mut Owner) + Send>;
 #[derive(Debug, Clone)]
 pub struct Cluster {
     commands: mpsc::Sender<Command>,
-    registry: Arc<Registry>,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) registries: Arc<Registries>,
     beats: watch::Receiver<Beat>,
     state_dir: Arc<Path>,
 }
@@ -77,8 +93,12 @@ impl Cluster {
             profile: settings.profile.clone(),
             known: edgeloom_sched::profile_names().join(", "),
         })?;
-        let registry = Arc::new(Registry::new(settings.insecure_registries)?);
         let state = State::open(&settings.state_dir)?;
+        let registries = settings.registries;
+        let registry = Arc::new(Registry::open(edgeloom_registry::Settings {
+            insecure: registries.insecure.clone(),
+            cache: Some(settings.state_dir.join("registry")),
+        })?);
         let key = state.model.vault.key(&settings.secrets_key)?;
         let Settings { cluster, pool, copy_keys: keys, .. } = settings;
         let ownership = Ownership { cluster, pool, profile, keys, key };
@@ -93,7 +113,8 @@ impl Cluster {
             .name("cluster".to_owned())
             .spawn(move || runtime.block_on(run(owner, received, beat)))
             .map_err(StartError::Thread)?;
-        Ok(Self { commands, registry, beats, state_dir: settings.state_dir.into() })
+        let (registries, state_dir) = (Arc::new(registries), settings.state_dir.into());
+        Ok(Self { commands, registry, registries, beats, state_dir })
     }
 
     /// Where the journal is.
@@ -115,15 +136,19 @@ impl Cluster {
 
     /// Accepts a job: committed, or waiting for room.
     pub async fn submit(&self, job: Job) -> Result<JobView, SubmitError> {
-        let order = self.order(job).await?;
-        self.ask(move |owner| owner.submit(order)).await.unwrap_or(Err(SubmitError::Unavailable))
+        let (order, notes) = self.order(job).await?;
+        let submitted = self.ask(move |owner| owner.submit(order)).await;
+        let mut view = submitted.unwrap_or(Err(SubmitError::Unavailable))?;
+        view.notes.extend(notes);
+        Ok(view)
     }
 
     /// What [`submit`](Self::submit) would decide; changes nothing.
     pub async fn plan(&self, job: Job) -> Result<JobView, SubmitError> {
-        let order = self.order(job).await?;
+        let (order, notes) = self.order(job).await?;
         let planned = self.ask(move |owner| owner.plan(order)).await;
         let Planned { mut view, question } = planned.unwrap_or(Err(SubmitError::Unavailable))?;
+        view.notes.extend(notes);
         if let Some(question) = question {
             view.explanation = tokio::task::spawn_blocking(|| question.answer()).await.ok();
         }
@@ -205,7 +230,7 @@ impl Cluster {
         self.ask(|_| true).await.unwrap_or(false)
     }
 
-    async fn ask<T: Send + 'static>(
+    pub(crate) async fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&mut Owner) -> T + Send + 'static,
     ) -> Option<T> {
@@ -220,7 +245,7 @@ impl Cluster {
 
     /// What there is to measure of a job, which may run already.
     pub async fn survey(&self, job: Job, request: SurveyRequest) -> Result<Vec<Trial>, SubmitError> {
-        let order = self.resolve(job).await?;
+        let (order, _) = self.resolve(job).await?;
         self.ask(move |owner| owner.survey(&order, request)).await.ok_or(SubmitError::Unavailable)
     }
 
@@ -235,8 +260,8 @@ impl Cluster {
         self.ask(all).await.unwrap_or_default()
     }
 
-    /// Checks what needs no state and resolves every image.
-    async fn order(&self, job: Job) -> Result<Order, SubmitError> {
+    /// Checks what needs no state and resolves every image; with what the user should know of them.
+    async fn order(&self, job: Job) -> Result<(Order, Vec<String>), SubmitError> {
         if let Some(profile) = &job.profile
             && edgeloom_sched::profile(profile).is_none()
         {
@@ -249,48 +274,6 @@ impl Cluster {
         }
         self.resolve(job).await
     }
-
-    /// Asks the registries for every image.
-    async fn resolve(&self, job: Job) -> Result<Order, SubmitError> {
-        let mut resolved: BTreeMap<String, Result<Image, RegistryError>> = BTreeMap::new();
-        for (_, program) in programs(&job) {
-            if !resolved.contains_key(&program.image) {
-                let login = self.login_for(&program.image).await;
-                let image = self.registry.resolve(&program.image, login.as_ref()).await;
-                // A registry that is away would make each further image wait for its time limit.
-                if let Err(error @ RegistryError::Unreachable { .. }) = image {
-                    return Err(SubmitError::RegistryUnreachable(error));
-                }
-                resolved.insert(program.image.clone(), image);
-            }
-        }
-        let images = images(&job, &resolved)?;
-        Ok(Order { job, images })
-    }
-}
-
-fn images(
-    job: &Job,
-    resolved: &BTreeMap<String, Result<Image, RegistryError>>,
-) -> Result<BTreeMap<TaskName, Image>, SubmitError> {
-    let mut images = BTreeMap::new();
-    let mut problems = Vec::new();
-    for (task, program) in programs(job) {
-        match &resolved[&program.image] {
-            Ok(image) => drop(images.insert(task, image.clone())),
-            Err(error) => problems.push(ProblemItem {
-                line: 0,
-                field: if task.is_source() {
-                    "source.image".to_owned()
-                } else {
-                    format!("tasks.{task}.image")
-                },
-                problem: error.to_string(),
-                remedy: error.remedy(),
-            }),
-        }
-    }
-    if problems.is_empty() { Ok(images) } else { Err(SubmitError::ImageUnknown(problems)) }
 }
 
 async fn run(mut owner: Owner, mut received: mpsc::Receiver<Command>, beat: watch::Sender<Beat>) {

@@ -1,13 +1,13 @@
 //! Why the cluster refuses.
 
 use crate::journal::{JournalError, Loss};
-use crate::registry::{ClientError, RegistryError};
 use crate::store::StoreError;
 use crate::vault::{NoRoom, Unusable};
 use edgeloom_common::ids::{JobName, NodeId, SecretName};
 use edgeloom_common::registry::RegistryHost;
 use edgeloom_common::view::ProblemItem;
 use edgeloom_disk::LockError;
+use edgeloom_registry::{ClientError, RegistryError};
 use std::path::PathBuf;
 
 /// Why the cluster does not start.

@@ -51,17 +51,17 @@ mod transfer;
 mod vault;
 mod views;
 
-pub use cluster::{Beat, Cluster, Settings};
+pub use cluster::{Beat, Cluster, Registries, Settings};
 pub use copies::CopyKeys;
 pub use directory::{Extent, forget_secrets, repair};
+#[cfg(feature = "fakes")]
+pub use edgeloom_registry::fake;
+pub use edgeloom_registry::{ClientError, Envelope, RegistryError};
 pub use error::{ForgetError, PrefetchError, SecretError, StartError, StopError, SubmitError};
 pub use journal::{JournalError, Loss};
 pub use nodes::NodeMessage;
 pub use outbox::Publish;
 pub use profiler::{Run, SurveyRequest, Trial, Verdict};
-#[cfg(any(test, feature = "fakes"))]
-pub use registry::fake;
-pub use registry::{ClientError, RegistryError};
 pub use salvage::Outcome;
 pub use store::StoreError;
 pub use transfer::{Existing, TransferError, authority, export, import};

@@ -1,6 +1,6 @@
 //! A store on a disk that refuses. In a process of its own, since sled's threads do not recover from it.
 
-use edgeloom_cluster::{Cluster, CopyKeys, NodeMessage, Settings};
+use edgeloom_cluster::{Cluster, CopyKeys, NodeMessage, Registries, Settings};
 use edgeloom_common::desired::Pool;
 use edgeloom_common::report::{LinkReport, Links, Status};
 use std::time::Duration;
@@ -29,7 +29,7 @@ async fn a_store_that_cannot_be_written_stops_neither_work_nor_end() {
         state_dir: state.path().to_owned(),
         profile: "edgeloom".to_owned(),
         pool: Pool { network: [10, 77, 0, 0].into(), prefix_len: 16, gateway: [10, 77, 0, 1].into() },
-        insecure_registries: Vec::new(),
+        registries: Registries::default(),
         copy_keys: CopyKeys::new(&[]),
         secrets_key: state.path().join("secrets.key"),
     };

@@ -12,7 +12,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
 use axum::routing::get;
-use edgeloom_cluster::{Cluster, CopyKeys, NodeMessage, Settings};
+use edgeloom_cluster::{Cluster, CopyKeys, NodeMessage, Registries, Settings};
 use edgeloom_common::desired::Pool;
 use edgeloom_common::report::Status;
 use edgeloom_common::view::{EventList, JobList, JobView, NodeList, Problem};
@@ -59,14 +59,14 @@ fn fixture() -> Fixture {
     with_registries(Vec::new())
 }
 
-fn with_registries(insecure_registries: Vec<String>) -> Fixture {
+fn with_registries(insecure: Vec<String>) -> Fixture {
     let state = tempfile::tempdir().unwrap();
     let settings = Settings {
         cluster: "test".parse().unwrap(),
         state_dir: state.path().to_owned(),
         profile: "edgeloom".to_owned(),
         pool: Pool { network: [10, 77, 0, 0].into(), prefix_len: 16, gateway: [10, 77, 0, 1].into() },
-        insecure_registries,
+        registries: Registries { insecure, ..Registries::default() },
         copy_keys: CopyKeys::new(&[]),
         secrets_key: state.path().join("secrets.key"),
     };

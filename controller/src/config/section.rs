@@ -38,7 +38,7 @@ impl Section {
                 (Table::new(), true)
             }
         };
-        Self { path: format!("{key}."), table, problems: Vec::new(), missing }
+        Self { path: format!("{}{key}.", self.path), table, problems: Vec::new(), missing }
     }
 
     /// Notes a problem of a field.

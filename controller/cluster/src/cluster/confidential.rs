@@ -52,7 +52,7 @@ impl Cluster {
         removed.unwrap_or(Err(SecretError::Unavailable))
     }
 
-    pub(super) async fn login_for(&self, image: &str) -> Option<Login> {
+    pub(crate) async fn login_for(&self, image: &str) -> Option<Login> {
         let registry = RegistryHost::of_image(image)?;
         self.ask(move |owner| owner.login(&registry)).await?
     }

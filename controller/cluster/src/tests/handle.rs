@@ -1,13 +1,13 @@
 //! The handle as the daemon uses it: the owner on its thread, a registry on a socket, nodes that confirm.
 
 use super::world::{NODES, inventory, links, nothing, observed};
-use crate::registry::fake::{image, serve};
-use crate::{Cluster, CopyKeys, NodeMessage, Publish, Settings, StopError, SubmitError};
+use crate::{Cluster, CopyKeys, NodeMessage, Publish, Registries, Settings, StopError, SubmitError};
 use edgeloom_common::desired::{DesiredState, Pool};
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::job::Job;
 use edgeloom_common::report::Status;
 use edgeloom_common::view::{JobState, JobView, ProblemItem};
+use edgeloom_registry::fake::{image, serve};
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -27,7 +27,10 @@ async fn fixture() -> Fixture {
         state_dir: state.path().to_owned(),
         profile: "edgeloom".to_owned(),
         pool: Pool { network: [10, 77, 0, 0].into(), prefix_len: 16, gateway: [10, 77, 0, 1].into() },
-        insecure_registries: vec![registry.clone(), "127.0.0.1:1".to_owned()],
+        registries: Registries {
+            insecure: vec![registry.clone(), "127.0.0.1:1".to_owned()],
+            ..Registries::default()
+        },
         copy_keys: CopyKeys::new(&[]),
         secrets_key: state.path().join("secrets.key"),
     };

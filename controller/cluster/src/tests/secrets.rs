@@ -172,7 +172,7 @@ fn without_its_key_the_state_does_not_start_until_the_secrets_are_given_up() {
                 prefix_len: 16,
                 gateway: [10, 77, 0, 1].into(),
             },
-            insecure_registries: Vec::new(),
+            registries: crate::Registries::default(),
             copy_keys: crate::CopyKeys::new(&[]),
             secrets_key: folder.path().join("secrets.key"),
         };

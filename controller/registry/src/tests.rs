@@ -1,23 +1,38 @@
-use super::asked::BODY_MAX;
-use super::fake::{Answers, Guard, image, serve, serve_to};
-use super::*;
+//! Names resolved at registries of fixed answers, and at a real one.
+
+use crate::client::{Asked, BODY_MAX, Client};
+use crate::fake::{Answers, Guard, image, serve, serve_to};
+use crate::{Image, Platform, Registry, RegistryError, Settings};
+use edgeloom_common::confidential::Login;
 use std::path::Path;
 use std::process::{Child, Command};
+use std::time::Duration;
+
+fn sha256(bytes: &[u8]) -> String {
+    crate::Digest::of(bytes).to_string()
+}
+
+fn open(insecure: Vec<String>) -> Registry {
+    Registry::open(Settings { insecure, cache: None }).unwrap()
+}
+
+fn platform<'a>(image: &'a Image, architecture: &str) -> Option<&'a Platform> {
+    image.platforms.iter().find(|platform| platform.architecture == architecture)
+}
 
 async fn resolved(answers: Answers) -> Result<Image, RegistryError> {
     let address = serve(answers).await;
-    let registry = Registry::new(vec![address.clone()]).unwrap();
+    let registry = open(vec![address.clone()]);
     registry.resolve(&format!("{address}/app:1"), None).await
 }
 
 #[tokio::test]
 async fn a_name_becomes_a_digest_and_layers() {
     let image = resolved(image(&[30, 20])).await.unwrap();
-    let layers = image.layers("x86_64").unwrap();
-    assert_eq!(layers.layers.iter().map(|blob| blob.size.0).collect::<Vec<_>>(), [30, 20]);
-    assert_eq!(layers.diff_ids.len(), 2);
+    let layers = &platform(&image, "amd64").unwrap().layers;
+    assert_eq!(layers.iter().map(|layer| layer.blob.size_bytes).collect::<Vec<_>>(), [30, 20]);
     assert!(image.reference.digest.starts_with("sha256:"));
-    assert!(image.layers("aarch64").is_none());
+    assert!(platform(&image, "arm64").is_none());
 }
 
 #[tokio::test]
@@ -41,7 +56,7 @@ async fn unknown_unreadable_and_unreachable_are_told_apart() {
     assert!(matches!(resolved(large).await, Err(RegistryError::Unreadable { .. })));
     let away = Answers::from([("/v2/app/manifests/1".to_owned(), (503, Vec::new()))]);
     assert!(matches!(resolved(away).await, Err(RegistryError::Unreachable { .. })));
-    let registry = Registry::new(vec!["127.0.0.1:1".to_owned()]).unwrap();
+    let registry = open(vec!["127.0.0.1:1".to_owned()]);
     let error = registry.resolve("127.0.0.1:1/app:1", None).await.unwrap_err();
     assert!(matches!(error, RegistryError::Unreachable { .. }), "{error}");
 }
@@ -49,8 +64,10 @@ async fn unknown_unreadable_and_unreachable_are_told_apart() {
 #[tokio::test]
 async fn a_body_that_does_not_match_its_digest_is_refused() {
     let mut answers = image(&[30]);
-    let blob = answers.keys().find(|path| path.contains("/blobs/")).unwrap().clone();
-    answers.insert(blob, (200, b"{\"architecture\":\"amd64\",\"rootfs\":{\"diff_ids\":[]}}".to_vec()));
+    let is_config =
+        |(path, (_, body)): &(&String, &(u16, Vec<u8>))| path.contains("/blobs/") && !body.is_empty();
+    let config = answers.iter().find(is_config).unwrap().0.clone();
+    answers.insert(config, (200, b"{\"architecture\":\"amd64\",\"rootfs\":{\"diff_ids\":[]}}".to_vec()));
     assert!(matches!(resolved(answers).await, Err(RegistryError::Unreadable { .. })));
 }
 
@@ -65,10 +82,10 @@ const LOGIN: &str = "dXNlcjpodW50ZXIy";
 async fn a_login_opens_a_registry_whichever_proof_it_wants() {
     for guard in [Guard::Basic(LOGIN), Guard::Token(LOGIN)] {
         let address = serve_to(guard, image(&[30])).await;
-        let registry = Registry::new(vec![address.clone()]).unwrap();
+        let registry = open(vec![address.clone()]);
         let (name, host) = (format!("{address}/app:1"), address.parse().unwrap());
         let found = registry.resolve(&name, Some(&login("hunter2"))).await.unwrap();
-        assert_eq!(found.layers("x86_64").unwrap().layers.len(), 1, "{guard:?}");
+        assert_eq!(platform(&found, "amd64").unwrap().layers.len(), 1, "{guard:?}");
         registry.check(&host, &login("hunter2")).await.unwrap();
         let none = registry.resolve(&name, None).await.unwrap_err();
         assert!(matches!(none, RegistryError::Denied { .. }), "{none}");
@@ -85,9 +102,9 @@ async fn a_login_opens_a_registry_whichever_proof_it_wants() {
 
 #[tokio::test]
 async fn a_login_is_not_sent_in_the_clear_for_a_registry_that_speaks_tls() {
-    let registry = Registry::new(Vec::new()).unwrap();
-    let login = login("hunter2");
-    let asked = Asked { registry: &registry, image: "a login", host: "reg.lan", login: Some(&login) };
+    let client = Client::new(Vec::new()).unwrap();
+    let (host, login) = ("reg.lan".parse().unwrap(), login("hunter2"));
+    let asked = Asked { client: &client, subject: "a login", host: &host, login: Some(&login), part: "" };
     let error = asked.token("realm=\"http://127.0.0.1:9/token\",service=\"s\"").await.unwrap_err();
     assert!(
         matches!(&error, RegistryError::Unreadable { reason, .. } if reason.contains("in the clear")),
@@ -138,9 +155,9 @@ async fn a_real_registry_answers_as_the_fake_does() {
     let dir = tempfile::tempdir().unwrap();
     let (address, _ended) = start(dir.path(), "").await;
     push(&reqwest_client(), &address).await;
-    let registry = Registry::new(vec![address.clone()]).unwrap();
+    let registry = open(vec![address.clone()]);
     let image = registry.resolve(&format!("{address}/app:1"), None).await.unwrap();
-    assert_eq!(image.layers("x86_64").unwrap().layers[0].size.0, 5);
+    assert_eq!(platform(&image, "amd64").unwrap().layers[0].blob.size_bytes, 5);
     let by_digest = format!("{address}/app@{}", image.reference.digest);
     assert_eq!(registry.resolve(&by_digest, None).await.unwrap().platforms, image.platforms);
     let error = registry.resolve(&format!("{address}/app:2"), None).await.unwrap_err();
@@ -156,14 +173,14 @@ async fn a_real_registry_opens_to_a_login() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let (open, ended) = start(dir.path(), "").await;
-    push(&reqwest_client(), &open).await;
+    let (at_first, ended) = start(dir.path(), "").await;
+    push(&reqwest_client(), &at_first).await;
     drop(ended);
     let file = dir.path().join("htpasswd");
     std::fs::write(&file, HTPASSWD).unwrap();
     let auth = format!("auth: {{ htpasswd: {{ realm: test, path: {} }} }}\n", file.display());
     let (address, _ended) = start(dir.path(), &auth).await;
-    let registry = Registry::new(vec![address.clone()]).unwrap();
+    let registry = open(vec![address.clone()]);
     let (name, host) = (format!("{address}/app:1"), address.parse().unwrap());
     registry.check(&host, &login("U*U")).await.unwrap();
     registry.resolve(&name, Some(&login("U*U"))).await.unwrap();
@@ -174,13 +191,13 @@ async fn a_real_registry_opens_to_a_login() {
 }
 
 fn reqwest_client() -> reqwest::Client {
-    Registry::new(Vec::new()).unwrap().http
+    Client::new(Vec::new()).unwrap().http().clone()
 }
 
 /// Pushes one layer of five bytes as Docker would.
 async fn push(http: &reqwest::Client, address: &str) {
     let layer = b"layer".to_vec();
-    let config = serde_json::json!({ "architecture": "amd64", "os": "linux", "rootfs": { "type": "layers", "diff_ids": ["sha256:1"] } });
+    let config = serde_json::json!({ "architecture": "amd64", "os": "linux", "rootfs": { "type": "layers", "diff_ids": [sha256(b"content")] } });
     let config = config.to_string().into_bytes();
     for blob in [&layer, &config] {
         let begun = http.post(format!("http://{address}/v2/app/blobs/uploads/")).send().await.unwrap();

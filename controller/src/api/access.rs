@@ -21,7 +21,7 @@ const DEPLOY: Need = Need::Token(Scope::Deploy);
 const ADMIN: Need = Need::Token(Scope::Admin);
 
 /// A path that is not here takes an administrator.
-const ACCESS: [(&str, &str, Need); 30] = [
+const ACCESS: [(&str, &str, Need); 32] = [
     ("GET", "/v1/jobs", READ),
     ("POST", "/v1/jobs", DEPLOY),
     ("GET", "/v1/jobs/{name}", READ),
@@ -45,6 +45,9 @@ const ACCESS: [(&str, &str, Need); 30] = [
     // A login decides what all jobs of that registry run.
     ("PUT", "/v1/registries/{host}", ADMIN),
     ("DELETE", "/v1/registries/{host}", ADMIN),
+    // It changes nothing but when a registry is asked.
+    ("POST", "/v1/registry/events", READ),
+    ("GET", "/v1/images", READ),
     ("GET", "/v1/tokens", ADMIN),
     ("POST", "/v1/tokens", ADMIN),
     ("DELETE", "/v1/tokens/{id}", ADMIN),

@@ -11,6 +11,7 @@ mod error;
 mod events;
 mod health;
 mod identity;
+mod images;
 mod jobs;
 mod logs;
 mod measure;
@@ -77,6 +78,8 @@ pub fn router(api: Api) -> Router {
         .route("/v1/secrets/{name}", put(secrets::keep).delete(secrets::remove))
         .route("/v1/registries", get(registries::list))
         .route("/v1/registries/{host}", put(registries::log_in).delete(registries::log_out))
+        .route("/v1/registry/events", post(images::notified))
+        .route("/v1/images", get(images::list))
         .route("/v1/tokens", get(tokens::list).post(tokens::create))
         .route("/v1/tokens/{id}", delete(tokens::revoke))
         .route("/v1/join", post(identity::join))

@@ -1,6 +1,7 @@
 //! Requests into the router over a cluster without nodes, and over real sockets where those matter.
 
 mod identity;
+mod images;
 mod jobs;
 mod measure;
 mod prefetch;

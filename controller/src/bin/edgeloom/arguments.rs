@@ -73,6 +73,11 @@ pub(crate) enum Command {
     Job { name: JobName },
     /// List nodes and their links.
     Nodes,
+    /// List the images of the registries: what each is made of, and which nodes have it.
+    Images {
+        /// Only images whose name has this in it.
+        name: Option<String>,
+    },
     /// Say what stands in the cluster's way, with the remedy; exit code 1 if something does not work.
     Doctor,
     /// Say why each task is where it is.

@@ -3,8 +3,11 @@
 use crate::arguments::{Arguments, Command, EXIT_FAILURE, EXIT_OK, EXIT_PLAN_CHANGE, Output};
 use crate::client::{Client, LogSelection};
 use crate::error::Error;
-use crate::{context, doctor, events, explanation, measure, prefetch, secrets, show, sim, tokens, wait};
+use crate::{
+    context, doctor, events, explanation, images, measure, prefetch, secrets, show, sim, tokens, wait,
+};
 use edgeloom_common::doctor::Examination;
+use edgeloom_common::images::ImageList;
 use edgeloom_common::view::{Explanation, JobList, JobState, JobView, NodeList};
 use serde::Serialize;
 use std::io::{self, Read, Write};
@@ -39,6 +42,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8, Error> {
             printer.print(&client.fetch::<JobView>(&format!("/v1/jobs/{name}"))?, show::job)?;
         }
         Command::Nodes => printer.print(&client.fetch::<NodeList>("/v1/nodes")?, show::nodes)?,
+        Command::Images { name } => {
+            let path = format!("/v1/images?name={}", query(&name.unwrap_or_default()));
+            printer.print(&client.fetch::<ImageList>(&path)?, images::table)?;
+        }
         Command::Doctor => {
             let examination = doctor::examine(&client);
             printer.print(&examination, Examination::text)?;
@@ -73,6 +80,15 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8, Error> {
         }
     }
     Ok(EXIT_OK)
+}
+
+/// A text as the value of a query (RFC 3986, 2.1).
+fn query(text: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    };
+    text.bytes().map(byte).collect()
 }
 
 /// A job that the answer shows as planned would be started; any other is there already.

@@ -11,6 +11,7 @@ mod doctor;
 mod error;
 mod events;
 mod explanation;
+mod images;
 mod measure;
 mod prefetch;
 mod secrets;

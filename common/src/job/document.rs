@@ -9,6 +9,7 @@ use super::fields::{self, Fields};
 use super::graph::{self, Draft};
 use super::measure::measure;
 use super::problems::{Place, Problems, excerpt};
+use super::rules;
 use super::sla::{self, Service};
 use super::source::source;
 use super::tree::{self, Node, Value};
@@ -36,6 +37,12 @@ const TASK_FIELDS: &[&str] = &[
     "outputs",
     "constraints",
     "measure",
+    "labels",
+    "tolerations",
+    "preferences",
+    "affinity",
+    "anti_affinity",
+    "spread",
 ];
 
 pub(super) const NAME_REMEDY: &str = "write a name such as `detect-2`";
@@ -206,6 +213,7 @@ fn draft(node: &Node, place: &Place, problems: &mut Problems) -> Draft {
         .optional("constraints")
         .and_then(|(node, place)| constraints(node, &place, problems))
         .unwrap_or_default();
+    (draft.placement, draft.named) = rules::placement(&fields, problems);
     draft.measure = fields.optional("measure").and_then(|(node, place)| measure(node, &place, problems));
     draft
 }
@@ -258,6 +266,7 @@ fn tasks(drafts: BTreeMap<TaskName, Draft>) -> Option<BTreeMap<TaskName, Task>> 
             constraints: draft.constraints,
             measure: draft.measure,
             copy_of: None,
+            placement: draft.placement,
         };
         Some((name, task))
     };

@@ -1,7 +1,7 @@
 //! The job's graph as a whole: every edge joins known tasks, both ends agree, no cycle, no task starves.
 
 use super::problems::{Place, Problems, nearest};
-use super::{Constraint, Measure, Program};
+use super::{Constraint, Measure, Placement, Program};
 use crate::ids::TaskName;
 use crate::units::{Bytes, Work};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +20,9 @@ pub(super) struct Draft {
     pub(super) outputs: BTreeMap<TaskName, (Option<Bytes>, Place)>,
     pub(super) constraints: Vec<Constraint>,
     pub(super) measure: Option<Measure>,
+    pub(super) placement: Placement,
+    /// Tasks that the placement's rules name.
+    pub(super) named: Vec<(TaskName, Place)>,
 }
 
 impl Draft {
@@ -32,6 +35,8 @@ impl Draft {
             outputs: BTreeMap::new(),
             constraints: Vec::new(),
             measure: None,
+            placement: Placement::default(),
+            named: Vec::new(),
         }
     }
 
@@ -62,6 +67,7 @@ pub(super) fn check(drafts: &Drafts, has_source: bool, problems: &mut Problems) 
     for (name, draft) in drafts {
         check_outputs(name, draft, drafts, problems);
         check_inputs(name, draft, drafts, problems);
+        check_named(name, draft, drafts, problems);
         check_agreement(name, draft, upstream.get(name).map_or(&[], Vec::as_slice), problems);
         if draft.reads_source() && !has_source {
             let place = draft.inputs.as_ref().map_or(&draft.place, |(_, place)| place);
@@ -113,6 +119,20 @@ fn check_inputs(name: &TaskName, draft: &Draft, drafts: &Drafts, problems: &mut 
                 ),
                 Some(_) => {}
             }
+        }
+    }
+}
+
+/// Rules name other tasks of the job.
+fn check_named(name: &TaskName, draft: &Draft, drafts: &Drafts, problems: &mut Problems) {
+    for (other, place) in &draft.named {
+        if other == name {
+            problems.add(place, "the task names itself", "name another task");
+        } else if other.is_source() {
+            let remedy = "write `constraints: [\"node.name == <the source's node>\"]`";
+            problems.add(place, "the source is on its node already", remedy);
+        } else if !drafts.contains_key(other) {
+            unknown_task(other, place, drafts, problems);
         }
     }
 }

@@ -8,8 +8,10 @@ mod document;
 mod fields;
 mod graph;
 mod measure;
+mod placement;
 mod problems;
 mod program;
+mod rules;
 mod sla;
 mod source;
 #[cfg(test)]
@@ -21,6 +23,10 @@ pub(crate) mod words;
 pub use disconnect::{Disconnect, LOST_AFTER_S, Reconcile};
 pub use document::{TASKS_MAX, line_of, parse};
 pub use measure::ITEMS_MAX;
+pub use placement::{
+    ANYWHERE, Affinity, Effect, HostPort, Placement, Preference, Protocol, Selector, Spread, Taint,
+    TaintError, Term, Toleration, Volume,
+};
 pub use program::{CPU_DEFAULT, MEMORY_DEFAULT};
 pub use sla::{REPUTATION_LABEL, Service, Sla, reputation};
 pub use tree::DOCUMENT_MAX_BYTES;
@@ -125,6 +131,9 @@ pub struct Task {
     /// The task that this is a further container of; all of them are on different nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_of: Option<TaskName>,
+    /// Rules and wishes beside the constraints.
+    #[serde(default, skip_serializing_if = "Placement::is_anywhere")]
+    pub placement: Placement,
 }
 
 /// Requests, which are limits too.
@@ -160,22 +169,29 @@ pub struct Constraint {
 }
 
 /// What a constraint looks at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Attribute {
     Name,
     Label(String),
 }
 
+impl Attribute {
+    /// What a node has for it.
+    #[must_use]
+    pub fn of<'n>(&self, node: &'n NodeId, labels: &'n BTreeMap<String, String>) -> Option<&'n str> {
+        match self {
+            Self::Name => Some(node.as_str()),
+            Self::Label(key) => labels.get(key).map(String::as_str),
+        }
+    }
+}
+
 impl Constraint {
     /// Whether a node satisfies it. A missing label equals nothing.
     #[must_use]
     pub fn holds(&self, node: &NodeId, labels: &BTreeMap<String, String>) -> bool {
-        let found = match &self.attribute {
-            Attribute::Name => Some(node.as_str()),
-            Attribute::Label(key) => labels.get(key).map(String::as_str),
-        };
-        (found == Some(self.value.as_str())) == self.equal
+        (self.attribute.of(node, labels) == Some(self.value.as_str())) == self.equal
     }
 }
 

@@ -1,4 +1,4 @@
-//! Short texts with a grammar of their own: image references, constraints, item rates.
+//! Short texts with a grammar of their own: image references, constraints, labels, item rates.
 
 use super::problems::excerpt;
 use super::{Attribute, Constraint};
@@ -16,6 +16,8 @@ pub(super) enum WordError {
     Attribute { attribute: String },
     #[error("{value:?} can't be compared with {attribute}")]
     Compared { value: String, attribute: &'static str },
+    #[error("{text:?} is no text of a label")]
+    Label { text: String },
     #[error("{text:?} is no rate of items: it has to end in `/s`")]
     RateUnit { text: String },
     #[error("{text:?} is no time: it has to be a whole number with `s`, `m`, `h` or `d`")]
@@ -149,13 +151,7 @@ impl FromStr for Condition {
             (None, Some((attribute, value))) => (attribute.trim(), value.trim(), false),
             _ => return Err(WordError::Comparison { text: excerpt(text) }),
         };
-        let attribute = match attribute.strip_prefix("node.labels.") {
-            Some(key) if is_label_text(key) => Attribute::Label(key.to_owned()),
-            None if attribute == "node.name" => Attribute::Name,
-            _ => {
-                return Err(WordError::Attribute { attribute: excerpt(attribute) });
-            }
-        };
+        let Topology(attribute) = attribute.parse()?;
         let compared = match &attribute {
             Attribute::Name if value.parse::<NodeId>().is_err() => Some("a node's name"),
             Attribute::Label(_) if !is_label_text(value) => Some("a label"),
@@ -168,8 +164,35 @@ impl FromStr for Condition {
     }
 }
 
+/// What nodes are compared by: `node.name` or `node.labels.zone`.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Topology(pub(super) Attribute);
+
+impl FromStr for Topology {
+    type Err = WordError;
+    fn from_str(text: &str) -> Result<Self, WordError> {
+        match text.strip_prefix("node.labels.") {
+            Some(key) if is_label_text(key) => Ok(Self(Attribute::Label(key.to_owned()))),
+            None if text == "node.name" => Ok(Self(Attribute::Name)),
+            _ => Err(WordError::Attribute { attribute: excerpt(text) }),
+        }
+    }
+}
+
+/// A key or a value of a label.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct LabelText(pub(super) String);
+
+impl FromStr for LabelText {
+    type Err = WordError;
+    fn from_str(text: &str) -> Result<Self, WordError> {
+        let refuse = || WordError::Label { text: excerpt(text) };
+        is_label_text(text).then(|| Self(text.to_owned())).ok_or_else(refuse)
+    }
+}
+
 /// Keys and values of labels: 1 to 63 letters, digits and `. _ - /`.
-fn is_label_text(text: &str) -> bool {
+pub(super) fn is_label_text(text: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
     (1..=63).contains(&text.len()) && text.chars().all(allowed)
 }

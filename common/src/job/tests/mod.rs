@@ -5,6 +5,7 @@ mod fields;
 mod graph;
 mod hostile;
 mod reading;
+mod rules;
 mod sla;
 mod total;
 

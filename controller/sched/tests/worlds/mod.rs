@@ -4,7 +4,7 @@
 pub mod example;
 
 use edgeloom_common::ids::TaskName;
-use edgeloom_common::job::{Disconnect, Job, Kind, Program, Resources, Sla, Source, Task};
+use edgeloom_common::job::{Disconnect, Job, Kind, Placement, Program, Resources, Sla, Source, Task};
 use edgeloom_common::units::{BitRate, Bytes, MilliCores, Work};
 use edgeloom_sched::plan::JobPlan;
 use edgeloom_sched::snapshot::{
@@ -50,6 +50,7 @@ pub fn task(cpu: u32, memory: u64, work_ms: u64) -> Task {
         constraints: Vec::new(),
         measure: None,
         copy_of: None,
+        placement: Placement::default(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use edgeloom_common::ids::TaskName;
 use edgeloom_common::job::{
-    CPU_DEFAULT, Disconnect, Job, Kind, Program, REPUTATION_LABEL, Resources, Sla, Task,
+    CPU_DEFAULT, Disconnect, Job, Kind, Placement, Program, REPUTATION_LABEL, Resources, Sla, Task,
 };
 use edgeloom_common::units::{Bytes, MilliCores};
 use edgeloom_sched::plan::JobPlan;
@@ -134,6 +134,7 @@ fn work() -> Task {
         constraints: Vec::new(),
         measure: None,
         copy_of: None,
+        placement: Placement::default(),
     }
 }
 

@@ -4,7 +4,7 @@
 //! 0.02-0.1 Mbit to tracking; work 1, 6, 4 each, 1 (20% either way); memory 0.25, 0.5, 0.9 each, 0.25 GB.
 
 use edgeloom_common::ids::TaskName;
-use edgeloom_common::job::{Disconnect, Job, Kind, Program, Resources, Sla, Source, Task};
+use edgeloom_common::job::{Disconnect, Job, Kind, Placement, Program, Resources, Sla, Source, Task};
 use edgeloom_common::units::{Bytes, Work};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -95,5 +95,6 @@ fn task(work: f64, memory: u64) -> Task {
         constraints: Vec::new(),
         measure: None,
         copy_of: None,
+        placement: Placement::default(),
     }
 }

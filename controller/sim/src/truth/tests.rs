@@ -3,7 +3,7 @@
 use super::*;
 use crate::random::Draw;
 use edgeloom_common::ids::{FlowId, TaskName};
-use edgeloom_common::job::{Disconnect, Kind, Program, Resources, Sla, Source, Task};
+use edgeloom_common::job::{Disconnect, Kind, Placement, Program, Resources, Sla, Source, Task};
 use edgeloom_common::units::{BitRate, Bytes, MilliCores};
 use edgeloom_common::view::Bound;
 use edgeloom_sched::plan::{FlowPlan, Prediction, Share};
@@ -49,6 +49,7 @@ fn task(work_ms: u64) -> Task {
         constraints: Vec::new(),
         measure: None,
         copy_of: None,
+        placement: Placement::default(),
     }
 }
 

@@ -18,6 +18,7 @@ use crate::secrets::RUNTIME_DIR;
 use crate::store::SECRETS_KEY;
 use controller::RawController;
 use edgeloom_common::ids::{ClusterId, NameError, NodeId};
+use edgeloom_common::job::{Taint, TaintError};
 use edgeloom_common::units::{BitRate, UnitError};
 use images::RawImages;
 use layers::RawLayers;
@@ -58,6 +59,8 @@ pub struct Config {
     pub class: Option<String>,
     pub controller: Option<Controller>,
     pub labels: BTreeMap<String, String>,
+    /// What keeps tasks away that do not tolerate it.
+    pub taints: Vec<Taint>,
     pub links: Vec<Link>,
     pub layers: LayerSettings,
     pub images: ImageSettings,
@@ -85,6 +88,9 @@ pub enum ConfigProblem {
     /// A rate that does not read.
     #[error("{key}: {source}")]
     Rate { key: String, source: UnitError },
+    /// A taint that does not read.
+    #[error("{key}: {source}; write it like gpu=yes:no_schedule")]
+    Taint { key: String, source: TaintError },
     /// No IPv4 address.
     #[error("{key}: {value:?} is no IPv4 address of a host, write it like 10.61.1.1")]
     Address { key: String, value: String },
@@ -175,6 +181,8 @@ struct RawConfig {
     controller: Option<RawController>,
     #[serde(default)]
     labels: BTreeMap<String, String>,
+    #[serde(default)]
+    taints: Vec<String>,
     #[serde(default, rename = "link")]
     links: Vec<RawLink>,
     #[serde(default)]
@@ -247,6 +255,7 @@ impl Config {
         let links = check.links(&raw.links, node.as_ref());
         let layers = check.layers(&raw.layers);
         let images = check.images(&raw.images);
+        let taints = check.taints(&raw.taints);
         match (cluster, node) {
             (Some(cluster), Some(node)) if check.problems.is_empty() => Ok(Self {
                 cluster,
@@ -260,6 +269,7 @@ impl Config {
                 class: raw.class,
                 controller,
                 labels: raw.labels,
+                taints,
                 links,
                 layers,
                 images,
@@ -276,6 +286,19 @@ struct Check {
 }
 
 impl Check {
+    fn taints(&mut self, written: &[String]) -> Vec<Taint> {
+        let mut read = Vec::new();
+        for (index, text) in written.iter().enumerate() {
+            match text.parse() {
+                Ok(taint) => read.push(taint),
+                Err(source) => {
+                    self.problems.push(ConfigProblem::Taint { key: format!("taints[{index}]"), source });
+                }
+            }
+        }
+        read
+    }
+
     fn name<T: std::str::FromStr<Err = NameError>>(&mut self, key: &str, value: &str) -> Option<T> {
         value
             .parse()
@@ -436,6 +459,15 @@ mod tests {
         assert_eq!(config.links[0].address, Some(Ipv4Addr::new(10, 61, 1, 1)));
         let own = read(&GOOD.replace("        address = \"10.61.1.1\"\n", "")).unwrap();
         assert_eq!(own.links[0].address, None);
+    }
+
+    #[test]
+    fn taints_are_names_with_effects() {
+        let with = |taints: &str| read(&GOOD.replace("        [labels]", &format!("{taints}\n[labels]")));
+        let config = with("taints = [\"gpu=yes\", \"slow:prefer_no_schedule\"]").unwrap();
+        assert_eq!(config.taints.len(), 2);
+        let problems = with("taints = [\"gpu:never\"]").unwrap_err();
+        assert!(problems[0].to_string().starts_with("taints[0]: \"never\" is no effect"), "{problems:?}");
     }
 
     fn joined() -> Membership {

@@ -117,6 +117,7 @@ impl Gatherer {
             disk: disk::read(self.node.disk(engine))?.capacity,
             class: self.class(capacity.cpu)?,
             labels: self.node.config.labels.clone(),
+            taints: self.node.config.taints.clone(),
             capabilities,
             store: engine.store,
             layers: self.layers.clone(),

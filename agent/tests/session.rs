@@ -227,6 +227,7 @@ fn inventory(cores: u32) -> Inventory {
         disk: Bytes(1 << 30),
         class: String::new(),
         labels: BTreeMap::new(),
+        taints: Vec::new(),
         capabilities: Capabilities::default(),
         store: ImageStore::Graphdriver,
         layers: LayerInventory::default(),

@@ -3,6 +3,7 @@
 
 use crate::desired::{SCHEMA, Version};
 use crate::ids::{ClusterId, FlowId, JobName, NodeId, TaskName};
+use crate::job::Taint;
 use crate::units::{BitRate, Bytes, MilliCores};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -105,6 +106,9 @@ pub struct Inventory {
     pub disk: Bytes,
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
+    /// What keeps tasks away that do not tolerate it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taints: Vec<Taint>,
     pub capabilities: Capabilities,
     pub store: ImageStore,
     #[serde(default)]

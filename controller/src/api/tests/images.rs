@@ -19,6 +19,7 @@ fn inventory(image_ids: Vec<String>) -> Inventory {
         memory: edgeloom_common::units::Bytes(1 << 30),
         disk: edgeloom_common::units::Bytes(1 << 30),
         labels: Default::default(),
+        taints: Vec::new(),
         capabilities: Default::default(),
         store: ImageStore::Graphdriver,
         layers: LayerInventory { image_ids, ..LayerInventory::default() },

@@ -28,6 +28,7 @@ pub(super) fn inventory() -> Inventory {
         disk: Bytes(1 << 34),
         class: String::new(),
         labels: BTreeMap::new(),
+        taints: Vec::new(),
         capabilities: Capabilities { htb: true, nft_maps: true, ip_forward: true, ..Capabilities::default() },
         store: ImageStore::Graphdriver,
         layers: LayerInventory::default(),

@@ -10,6 +10,8 @@ pub mod plan;
 pub mod sla;
 pub mod snapshot;
 
+mod alone;
+mod case;
 mod check;
 mod classes;
 mod copies;

@@ -6,23 +6,20 @@
 
 use edgeloom_common::ids::JobName;
 use edgeloom_common::job::{Job, Kind, Service};
-use edgeloom_common::units::{BitRate, Bytes};
 use std::cmp::Reverse;
 
-use crate::batch::{Scheduler, place_jobs};
-use crate::copies::with_copies;
+use crate::alone::{decide_alone, never_fits};
+use crate::batch::Scheduler;
+use crate::case::Case;
 use crate::explain::unplaced;
 use crate::job_graph::JobGraph;
 use crate::ledger::{Held, HeldJobs, Ledger};
 use crate::plan::{Decision, JobPlan};
 use crate::queues::Queues;
 use crate::sla::{self, Rules};
-use crate::snapshot::{Change, Duplex, Link, Node, Snapshot, Waiting};
-use crate::streaming::{Case, Outcome, Strategy, Stuck, decide_one, give_bandwidth, rebalance};
+use crate::snapshot::{Change, Snapshot, Waiting};
+use crate::streaming::{Outcome, Strategy, rebalance};
 use crate::world::World;
-
-/// Any rate will do where only the way is asked for.
-const ANY_RATE: BitRate = BitRate(1_000_000_000);
 
 const PROFILES: [Profile; 10] = [
     Profile(Room::Streaming(Strategy::Edgeloom)),
@@ -122,7 +119,7 @@ pub fn decide(default: Profile, snapshot: &Snapshot) -> Decision {
         let graph = JobGraph::of(&world, &entry.job, &entry.profiles);
         let ledger = Ledger::of(&world, held.values());
         let case = Case { world: &world, graph: &graph, ledger: &ledger };
-        match decide_waiting(&case, room, &held, entry) {
+        match decide_alone(&case, room, &held, entry) {
             Ok(outcome) => commit(&mut decision, &mut held, entry, outcome),
             Err(stuck) => {
                 let never = never_fits(snapshot, room, entry);
@@ -141,41 +138,6 @@ pub fn decide(default: Profile, snapshot: &Snapshot) -> Decision {
 /// The job's class of satisfaction, the better the higher.
 pub(crate) fn satisfaction(entry: &Waiting) -> u32 {
     entry.job.sla.satisfaction.map_or(1, Service::level)
-}
-
-fn decide_waiting(
-    case: &Case<'_>,
-    room: Room,
-    others: &HeldJobs<'_>,
-    entry: &Waiting,
-) -> Result<Outcome, Stuck> {
-    match room {
-        Room::Streaming(strategy) => with_copies(case, others, &entry.profiles, |case| {
-            let vertices = case.graph.vertices.iter();
-            let table: Vec<Vec<u64>> =
-                vertices.map(|vertex| missing_row(case, entry, &vertex.name)).collect();
-            let missing = move |vertex: usize, node: usize| table[vertex][node];
-            decide_one(case, strategy, others, &missing)
-        }),
-        Room::Sla(rules) => {
-            let queue = std::slice::from_ref(case.graph);
-            let served = sla::serve(case.world, case.ledger, queue, &rules).into_iter().next();
-            let (_, seated) = served.expect("a queue of one is served one answer");
-            let seated = seated?;
-            give_bandwidth(&Case { graph: &seated.graph, ..*case }, sla::NAME, seated.placed)
-        }
-        Room::Batch(scheduler) => {
-            let answers = place_jobs((case.world, case.ledger), scheduler, &[(case.graph, 0.0)]);
-            let answer = answers.into_iter().next().expect("a batch of one is given one answer");
-            give_bandwidth(case, scheduler.name(), answer.map_err(|(stuck, _)| stuck)?)
-        }
-    }
-}
-
-fn missing_row(case: &Case<'_>, entry: &Waiting, task: &edgeloom_common::ids::TaskName) -> Vec<u64> {
-    let known = entry.missing_bytes.get(task);
-    let bytes = |node: &&Node| known.and_then(|row| row.get(&node.id)).unwrap_or(&Bytes(0)).0;
-    case.world.nodes.iter().map(bytes).collect()
 }
 
 /// Adds the plan and the running jobs it changed; a later plan of a job replaces its earlier one.
@@ -203,43 +165,6 @@ fn replace(plans: &mut Vec<JobPlan>, plan: JobPlan) {
         Some(at) => plans[at] = plan,
         None => plans.push(plan),
     }
-}
-
-/// Whether the job finds no place even with every node ready and reached, and nothing else running.
-fn never_fits(snapshot: &Snapshot, room: Room, entry: &Waiting) -> bool {
-    let empty = emptied(snapshot);
-    fits_nowhere(&World::of(&empty), room, entry)
-}
-
-/// The cluster with every node ready and reached, and nothing running.
-pub(crate) fn emptied(snapshot: &Snapshot) -> Snapshot {
-    let mut nodes = snapshot.nodes.clone();
-    nodes.iter_mut().for_each(|node| node.ready = true);
-    // The hub of the links to come has to pass on, and not to depend on the order of the list.
-    nodes.sort_by(|x, y| (!x.shapes_flows, &x.id).cmp(&(!y.shapes_flows, &y.id)));
-    let links = [snapshot.links.clone(), star(&nodes)].concat();
-    Snapshot { nodes, links, running: Vec::new(), waiting: Vec::new(), ..*snapshot }
-}
-
-pub(crate) fn fits_nowhere(world: &World<'_>, room: Room, entry: &Waiting) -> bool {
-    let none = HeldJobs::new();
-    let ledger = Ledger::of(world, none.values());
-    let graph = JobGraph::of(world, &entry.job, &entry.profiles);
-    let case = Case { world, graph: &graph, ledger: &ledger };
-    decide_waiting(&case, room, &none, entry).is_err()
-}
-
-/// A link from the first node to each other one: what is down, or not measured yet, may come.
-fn star(nodes: &[Node]) -> Vec<Link> {
-    let Some((hub, others)) = nodes.split_first() else { return Vec::new() };
-    let link = |other: &Node| Link {
-        a: hub.id.clone(),
-        b: other.id.clone(),
-        a_to_b: ANY_RATE,
-        b_to_a: ANY_RATE,
-        duplex: Duplex::Full,
-    };
-    others.iter().map(link).collect()
 }
 
 #[cfg(test)]

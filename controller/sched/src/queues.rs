@@ -6,15 +6,17 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use crate::alone::{emptied, fits_nowhere};
 use crate::batch::{Scheduler, place_jobs};
+use crate::case::Case;
 use crate::explain::unplaced;
 use crate::job_graph::JobGraph;
 use crate::ledger::{HeldJobs, Ledger};
 use crate::plan::Decision;
-use crate::profile::{Room, commit, emptied, fits_nowhere, satisfaction};
+use crate::profile::{Room, commit, satisfaction};
 use crate::sla::{self, Rules};
 use crate::snapshot::{Snapshot, Waiting};
-use crate::streaming::{Case, give_bandwidth};
+use crate::streaming::give_bandwidth;
 use crate::world::World;
 
 /// Jobs that wait, by who decides on them.

@@ -39,34 +39,11 @@ pub(crate) use online::{Outcome, Strategy, decide_one, give_bandwidth, rebalance
 use params::NO_LIMIT_ITEMS_PER_S;
 pub(crate) use params::{EQUAL, LEAST_RATE_BPS};
 
-use crate::filter::{Fit, refusal};
+use crate::case::wire_bits;
+pub(crate) use crate::case::{Case, Placed, Stuck};
 use crate::job_graph::{Edge, JobGraph};
-use crate::ledger::Ledger;
 use crate::plan::JobPlan;
-use crate::route::hop_tree;
 use crate::world::World;
-
-/// One job before the world as others leave it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Case<'a> {
-    pub(crate) world: &'a World<'a>,
-    pub(crate) graph: &'a JobGraph<'a>,
-    pub(crate) ledger: &'a Ledger,
-}
-
-/// A task that found no node: per node, why not.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Stuck {
-    pub(crate) vertex: usize,
-    pub(crate) refusals: Vec<String>,
-}
-
-/// A node for each vertex, and how it was come by.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Placed {
-    pub(crate) nodes: Vec<usize>,
-    pub(crate) reasons: Vec<String>,
-}
 
 /// An edge between nodes, with its path as arcs and its rate.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,57 +54,7 @@ pub(crate) struct Routed {
     pub(crate) rate: f64,
 }
 
-/// Bits on the wire an item; a flow without bytes counts as one byte, so that it gets a rate.
-fn wire_bits(world: &World<'_>, edge: &Edge) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "bytes an item stay far below 2^52")]
-    let bytes = edge.volume.0.max(1) as f64;
-    bytes * 8.0 / world.goodput
-}
-
 /// The node of each vertex; none where one is not known.
 fn nodes_of(world: &World<'_>, graph: &JobGraph<'_>, plan: &JobPlan) -> Option<Vec<usize>> {
     graph.vertices.iter().map(|vertex| world.index(plan.placement.get(&vertex.name)?)).collect()
-}
-
-impl Case<'_> {
-    /// Bits on the wire an item; a flow without bytes counts as one byte, so that it gets a rate.
-    pub(crate) fn wire_bits(&self, edge: &Edge) -> f64 {
-        wire_bits(self.world, edge)
-    }
-
-    /// Edges whose ends are on different nodes.
-    pub(crate) fn flows(&self, nodes: &[usize]) -> Vec<Edge> {
-        let apart = |edge: &&Edge| nodes[edge.from] != nodes[edge.to];
-        self.graph.edges.iter().filter(apart).copied().collect()
-    }
-
-    /// Nodes to which no way leads from a vertex's inputs, and from which none does. `placed` has the nodes of the
-    /// vertices before it at least.
-    pub(crate) fn unreached(&self, vertex: usize, placed: &[usize]) -> Vec<(usize, String)> {
-        let mut nodes = Vec::new();
-        for edge in self.graph.inputs(vertex).filter(|edge| edge.from < vertex) {
-            let from = placed[edge.from];
-            let tree = hop_tree(&self.world.graph, from);
-            let others = (0..self.world.nodes.len()).filter(|node| *node != from);
-            let cut_off = others.filter(|node| !tree.distance(*node).is_finite());
-            nodes.extend(cut_off.map(|node| (node, format!("no path from {}", self.world.name(from)))));
-        }
-        nodes
-    }
-
-    /// Why each node is refused for a vertex; none where it is not.
-    pub(crate) fn refusals(&self, vertex: usize, ledger: &Ledger, fit: Fit) -> Vec<Option<String>> {
-        let wanted = &self.graph.vertices[vertex];
-        let one = |node: usize| {
-            if let Some(fixed) = self.graph.fixed(vertex)
-                && fixed != self.world.name(node)
-            {
-                let known = self.world.index(fixed).is_some();
-                let rest = if known { "" } else { ", which is no node of the cluster" };
-                return Some(format!("the job's source is on {fixed}{rest}"));
-            }
-            refusal((node, self.world.nodes[node]), &ledger.free[node], wanted, fit)
-        };
-        (0..self.world.nodes.len()).map(one).collect()
-    }
 }

@@ -70,13 +70,17 @@ pub(crate) struct Image {
 impl Image {
     /// The layers that a node of this architecture pulls.
     pub(crate) fn layers(&self, architecture: &str) -> Option<&Layers> {
-        let wanted = match architecture {
-            "x86_64" => "amd64",
-            "aarch64" => "arm64",
-            "armv7l" => "arm",
-            other => other,
-        };
-        self.platforms.get(wanted)
+        self.platforms.get(platform(architecture))
+    }
+}
+
+/// A kernel's name of an architecture as image configurations have it.
+pub(crate) fn platform(architecture: &str) -> &str {
+    match architecture {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        "armv7l" => "arm",
+        other => other,
     }
 }
 

@@ -8,13 +8,13 @@ mod presence;
 
 use crate::capacity::Capacities;
 use crate::documents::Documents;
-use crate::model::Topology;
+use crate::model::{Topology, platform};
 use crate::topology::{DownLinks, pair};
 use edgeloom_common::desired::{DesiredState, Version};
 use edgeloom_common::ids::{ClusterId, NodeId};
 use edgeloom_common::report::{Inventory, LinkReport, Links, Observed, Report, Status};
 use edgeloom_common::units::BitRate;
-use edgeloom_sched::snapshot::{Duplex, Link, Node};
+use edgeloom_sched::snapshot::{Duplex, Hosting, Link, Node};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
@@ -247,6 +247,11 @@ impl Nodes {
                 shapes_flows: inventory.capabilities.htb
                     && inventory.capabilities.nft_maps
                     && inventory.capabilities.ip_forward,
+                hosting: Hosting {
+                    platform: platform(&inventory.architecture).to_owned(),
+                    taints: inventory.taints.clone(),
+                    ..Hosting::default()
+                },
             })
             .collect()
     }

@@ -7,7 +7,7 @@ use crate::addresses::{PoolExhausted, lease};
 use crate::documents::{Ground, documents, programs};
 use crate::model::{Commit, Event, JobRecord, Model, Phase};
 use crate::nodes::Nodes;
-use crate::pulls::Pulls;
+use crate::pulls::{Pulls, platforms};
 use edgeloom_common::desired::Pool;
 use edgeloom_common::ids::{JobName, NodeId, TaskName};
 use edgeloom_common::topics::DOCUMENT_MAX;
@@ -89,6 +89,8 @@ impl Planner<'_> {
     }
 
     fn snapshot(&self, waiting: &[&JobRecord], pulls: &Pulls<'_>) -> Snapshot {
+        let mut nodes = self.nodes.schedulable();
+        nodes.iter_mut().for_each(|node| node.hosting.held = pulls.held(&node.id));
         Snapshot {
             now_ms: self.now_ms,
             seed: self.model.generation,
@@ -96,7 +98,7 @@ impl Planner<'_> {
             link_share: LINK_SHARE,
             processors: Processors::Shared,
             policy: Policy::default(),
-            nodes: self.nodes.schedulable(),
+            nodes,
             links: self.nodes.links(),
             running: self.running(),
             waiting: waiting
@@ -104,7 +106,7 @@ impl Planner<'_> {
                 .map(|record| Waiting {
                     job: record.job.clone(),
                     since_ms: record.since_ms,
-                    missing_bytes: pulls.missing(&record.images),
+                    images: platforms(&record.images),
                     profiles: self.profiles(record),
                 })
                 .collect(),

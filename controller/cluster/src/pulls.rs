@@ -6,14 +6,16 @@
 
 use crate::documents::programs;
 use crate::known;
-use crate::missing::Held;
 use crate::model::{Image, JobRecord, Model};
 use crate::nodes::Nodes;
 use edgeloom_common::desired::ImageRef;
 use edgeloom_common::ids::{NodeId, TaskName};
 use edgeloom_common::units::Bytes;
 use edgeloom_sched::plan::JobPlan;
+use edgeloom_sched::pull::Held;
+use edgeloom_sched::snapshot::Platforms;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Committed jobs, the first commit first: the order in which nodes pull.
 pub(crate) fn in_order(model: &Model) -> Vec<(&JobRecord, &JobPlan)> {
@@ -37,7 +39,7 @@ pub(crate) fn of_job<'a>(
 #[derive(Debug)]
 pub(crate) struct Pulls<'a> {
     nodes: &'a Nodes,
-    held: BTreeMap<NodeId, Held>,
+    held: BTreeMap<NodeId, Arc<Held>>,
     listed: BTreeSet<(NodeId, ImageRef)>,
 }
 
@@ -45,8 +47,9 @@ impl<'a> Pulls<'a> {
     /// After all that the model has committed.
     pub(crate) fn after(model: &Model, nodes: &'a Nodes) -> Self {
         let known = nodes.table.iter().filter_map(|(node, known)| Some((node, known.inventory.as_ref()?)));
-        let held =
-            known.map(|(node, it)| (node.clone(), Held::new(it.store, &known::layers(model, it)))).collect();
+        let held = known
+            .map(|(node, it)| (node.clone(), Arc::new(Held::new(it.store, &known::layers(model, it)))))
+            .collect();
         let mut pulls = Self { nodes, held, listed: BTreeSet::new() };
         for (record, plan) in in_order(model) {
             pulls.add(record, plan);
@@ -54,20 +57,14 @@ impl<'a> Pulls<'a> {
         pulls
     }
 
-    /// Bytes that each of the images would fetch now, by task and node, where known.
-    pub(crate) fn missing(
-        &self,
-        images: &BTreeMap<TaskName, Image>,
-    ) -> BTreeMap<TaskName, BTreeMap<NodeId, Bytes>> {
-        let on_nodes = |image: &Image| -> BTreeMap<NodeId, Bytes> {
-            self.held.keys().filter_map(|node| Some((node.clone(), self.missing_of(node, image)?))).collect()
-        };
-        images.iter().map(|(task, image)| (task.clone(), on_nodes(image))).collect()
+    /// What a node holds once everything planned so far is pulled.
+    pub(crate) fn held(&self, node: &NodeId) -> Arc<Held> {
+        self.held.get(node).cloned().unwrap_or_default()
     }
 
     /// Bytes that the image would fetch on this node now, where known.
     pub(crate) fn missing_of(&self, node: &NodeId, image: &Image) -> Option<Bytes> {
-        Some(self.held.get(node)?.missing(self.layers(node, image)?))
+        Some(self.held.get(node)?.fetch(&self.layers(node, image)?.image()).bytes())
     }
 
     /// Adds a job's pulls; the bytes of each, by the task that it is put down to.
@@ -79,8 +76,9 @@ impl<'a> Pulls<'a> {
                 continue;
             }
             if let Some(held) = self.held.get_mut(node) {
-                fetched.insert(task, held.missing(layers).0);
-                held.add(layers);
+                let layers = layers.image();
+                fetched.insert(task, held.fetch(&layers).bytes().0);
+                Arc::make_mut(held).add(&layers);
             }
         }
         fetched
@@ -89,4 +87,13 @@ impl<'a> Pulls<'a> {
     fn layers<'i>(&self, node: &NodeId, image: &'i Image) -> Option<&'i crate::missing::Layers> {
         image.layers(&self.nodes.table.get(node)?.inventory.as_ref()?.architecture)
     }
+}
+
+/// Images as the scheduler takes them.
+pub(crate) fn platforms(images: &BTreeMap<TaskName, Image>) -> BTreeMap<TaskName, Platforms> {
+    let one = |image: &Image| -> Platforms {
+        let layers = image.platforms.iter();
+        layers.map(|(platform, layers)| (platform.clone(), Arc::new(layers.image()))).collect()
+    };
+    images.iter().map(|(task, image)| (task.clone(), one(image))).collect()
 }

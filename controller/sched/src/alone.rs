@@ -1,11 +1,11 @@
 //! A job decided on alone, by the room of its profile, on what others leave; and whether it could be placed at all.
 
-use edgeloom_common::ids::TaskName;
-use edgeloom_common::units::{BitRate, Bytes};
+use edgeloom_common::units::BitRate;
 
 use crate::batch::place_jobs;
 use crate::case::{Case, Stuck};
 use crate::copies::with_copies;
+use crate::images::{JobImages, PullCosts, Stores};
 use crate::job_graph::JobGraph;
 use crate::ledger::{HeldJobs, Ledger};
 use crate::profile::Room;
@@ -17,20 +17,17 @@ use crate::world::World;
 /// Any rate will do where only the way is asked for.
 const ANY_RATE: BitRate = BitRate(1_000_000_000);
 
-/// What others hold is the case's ledger and `others`.
+/// What others hold is the case's ledger and `others`; `stores` has what jobs decided on before are going to pull.
 pub(crate) fn decide_alone(
     case: &Case<'_>,
     room: Room,
     others: &HeldJobs<'_>,
-    entry: &Waiting,
+    (entry, stores): (&Waiting, &Stores),
 ) -> Result<Outcome, Stuck> {
     match room {
         Room::Streaming(strategy) => with_copies(case, others, &entry.profiles, |case| {
-            let vertices = case.graph.vertices.iter();
-            let table: Vec<Vec<u64>> =
-                vertices.map(|vertex| missing_row(case, entry, &vertex.name)).collect();
-            let missing = move |vertex: usize, node: usize| table[vertex][node];
-            decide_one(case, strategy, others, &missing)
+            let images = JobImages::of(case.world, case.graph, entry);
+            decide_one(case, strategy, others, &PullCosts::of(case.world, &images, stores))
         }),
         Room::Sla(rules) => {
             let queue = std::slice::from_ref(case.graph);
@@ -45,12 +42,6 @@ pub(crate) fn decide_alone(
             give_bandwidth(case, scheduler.name(), answer.map_err(|(stuck, _)| stuck)?)
         }
     }
-}
-
-fn missing_row(case: &Case<'_>, entry: &Waiting, task: &TaskName) -> Vec<u64> {
-    let known = entry.missing_bytes.get(task);
-    let bytes = |node: &&Node| known.and_then(|row| row.get(&node.id)).unwrap_or(&Bytes(0)).0;
-    case.world.nodes.iter().map(bytes).collect()
 }
 
 /// Whether the job finds no place even with every node ready and reached, and nothing else running.
@@ -75,7 +66,7 @@ pub(crate) fn fits_nowhere(world: &World<'_>, room: Room, entry: &Waiting) -> bo
     let ledger = Ledger::of(world, none.values());
     let graph = JobGraph::of(world, &entry.job, &entry.profiles);
     let case = Case { world, graph: &graph, ledger: &ledger };
-    decide_alone(&case, room, &none, entry).is_err()
+    decide_alone(&case, room, &none, (entry, &Stores::of(world))).is_err()
 }
 
 /// A link from the first node to each other one: what is down, or not measured yet, may come.

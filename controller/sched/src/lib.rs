@@ -7,6 +7,7 @@
 
 pub mod batch;
 pub mod plan;
+pub mod pull;
 pub mod sla;
 pub mod snapshot;
 
@@ -17,6 +18,7 @@ mod classes;
 mod copies;
 mod explain;
 mod filter;
+mod images;
 mod job_graph;
 mod ledger;
 mod opt;

@@ -12,6 +12,7 @@ use crate::alone::{decide_alone, never_fits};
 use crate::batch::Scheduler;
 use crate::case::Case;
 use crate::explain::unplaced;
+use crate::images::{JobImages, Stores};
 use crate::job_graph::JobGraph;
 use crate::ledger::{Held, HeldJobs, Ledger};
 use crate::plan::{Decision, JobPlan};
@@ -108,6 +109,7 @@ pub fn decide(default: Profile, snapshot: &Snapshot) -> Decision {
     waiting.sort_by_key(|entry| (Reverse(satisfaction(entry)), entry.since_ms, &entry.job.name));
     let mut decision = Decision::default();
     let mut queues = Queues::default();
+    let mut stores = Stores::of(&world);
     for entry in waiting {
         let profile = entry.job.profile.as_deref().and_then(profile).unwrap_or(default);
         let room = profile.room(&entry.job);
@@ -119,8 +121,11 @@ pub fn decide(default: Profile, snapshot: &Snapshot) -> Decision {
         let graph = JobGraph::of(&world, &entry.job, &entry.profiles);
         let ledger = Ledger::of(&world, held.values());
         let case = Case { world: &world, graph: &graph, ledger: &ledger };
-        match decide_alone(&case, room, &held, entry) {
-            Ok(outcome) => commit(&mut decision, &mut held, entry, outcome),
+        match decide_alone(&case, room, &held, (entry, &stores)) {
+            Ok(outcome) => {
+                pull(&case, &outcome.plan, (entry, &mut stores));
+                commit(&mut decision, &mut held, entry, outcome);
+            }
             Err(stuck) => {
                 let never = never_fits(snapshot, room, entry);
                 decision.unplaced.push(unplaced(&case, &stuck, never));
@@ -138,6 +143,16 @@ pub fn decide(default: Profile, snapshot: &Snapshot) -> Decision {
 /// The job's class of satisfaction, the better the higher.
 pub(crate) fn satisfaction(entry: &Waiting) -> u32 {
     entry.job.sla.satisfaction.map_or(1, Service::level)
+}
+
+/// What a plan pulls is there for the jobs after it.
+fn pull(case: &Case<'_>, plan: &JobPlan, (entry, stores): (&Waiting, &mut Stores)) {
+    let images = JobImages::of(case.world, case.graph, entry);
+    for (index, vertex) in case.graph.vertices.iter().enumerate() {
+        if let Some(node) = plan.placement.get(&vertex.name).and_then(|node| case.world.index(node)) {
+            stores.pull(&images, index, node);
+        }
+    }
 }
 
 /// Adds the plan and the running jobs it changed; a later plan of a job replaces its earlier one.

@@ -1,13 +1,15 @@
 //! What a decision may see: one immutable value, time and seed inside.
 
 use edgeloom_common::ids::{NodeId, TaskName};
-use edgeloom_common::job::Job;
+use edgeloom_common::job::{Job, Taint};
 use edgeloom_common::units::{BitRate, Bytes, MilliCores};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::batch::Packing;
 use crate::plan::JobPlan;
+use crate::pull::{Goodput, Held, Image};
 
 /// The cluster as it is now. Nodes and links are sorted by name; equal snapshots give equal plans.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,7 +48,39 @@ pub struct Node {
     pub disk: Bytes,
     /// The kernel can shape flows and take custom routes.
     pub shapes_flows: bool,
+    pub hosting: Hosting,
 }
+
+/// What else decides which containers a node takes, and what a pull there costs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hosting {
+    /// Architecture as image configurations name it (`amd64`, `arm64`).
+    pub platform: String,
+    /// Images and layers, with those that committed jobs are going to pull.
+    pub held: Arc<Held>,
+    /// What pulls get over the line to the registry; none: not known.
+    pub goodput: Option<Goodput>,
+    pub taints: Vec<Taint>,
+    pub containers_max: u32,
+    /// Storage for volumes by class.
+    pub volumes: BTreeMap<String, Bytes>,
+}
+
+impl Default for Hosting {
+    fn default() -> Self {
+        Self {
+            platform: String::new(),
+            held: Arc::default(),
+            goodput: None,
+            taints: Vec::new(),
+            containers_max: u32::MAX,
+            volumes: BTreeMap::new(),
+        }
+    }
+}
+
+/// An image by platform.
+pub type Platforms = BTreeMap<String, Arc<Image>>;
 
 impl Node {
     /// Reference-core seconds a second, all cores together: the paper's `PS_j`.
@@ -148,8 +182,7 @@ pub struct Running {
 pub struct Waiting {
     pub job: Job,
     pub since_ms: u64,
-    /// Bytes that each task's image would fetch on each node, where known. The source's container is
-    /// listed under `source`.
-    pub missing_bytes: BTreeMap<TaskName, BTreeMap<NodeId, Bytes>>,
+    /// Each task's image, where known. The source's container is listed under `source`.
+    pub images: BTreeMap<TaskName, Platforms>,
     pub profiles: Profiles,
 }

@@ -3,7 +3,7 @@
 mod worlds;
 
 use edgeloom_common::job::{Attribute, Constraint, Job};
-use edgeloom_common::units::{BitRate, Bytes};
+use edgeloom_common::units::BitRate;
 use edgeloom_common::view::Bound;
 use edgeloom_sched::plan::Decision;
 use edgeloom_sched::snapshot::{Change, Snapshot};
@@ -94,8 +94,9 @@ fn equal_nodes_are_told_apart_by_image_bytes_then_by_name() {
     let placed =
         |world: &Snapshot| sound("edgeloom", world).plans[0].placement[&"work".parse().unwrap()].to_string();
     assert_eq!(placed(&world), "n1");
-    let bytes = [("n1".parse().unwrap(), Bytes(7)), ("n2".parse().unwrap(), Bytes(0))];
-    world.waiting[0].missing_bytes.insert("work".parse().unwrap(), bytes.into_iter().collect());
+    let image = worlds::image("work", &[("base", 70_000_000)]);
+    worlds::hold(&mut world, "n2", &image);
+    worlds::wants(&mut world, "alone", "work", &image);
     assert_eq!(placed(&world), "n2");
 }
 

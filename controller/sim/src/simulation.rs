@@ -188,7 +188,7 @@ impl<'a> Simulation<'a> {
         let waiting = due.map(|arrival| Waiting {
             job: arrival.job.clone(),
             since_ms: milliseconds(arrival.at_s),
-            missing_bytes: BTreeMap::new(),
+            images: BTreeMap::new(),
             profiles: Profiles::new(),
         });
         let before = self.snapshot.waiting.len();

@@ -2,7 +2,7 @@
 
 use super::world::{World, inventory, observed};
 use crate::known;
-use crate::missing::{Blob, Held, Layers};
+use crate::missing::{Blob, Layers};
 use crate::model::Image;
 use crate::nodes::NodeMessage;
 use crate::owner::Order;
@@ -11,6 +11,7 @@ use edgeloom_common::ids::NodeId;
 use edgeloom_common::report::{ImageStore, LayerInventory, PullState};
 use edgeloom_common::units::Bytes;
 use edgeloom_common::view::JobView;
+use edgeloom_sched::pull::Held;
 use std::collections::BTreeMap;
 
 const CONFIG: u64 = 5;
@@ -65,11 +66,11 @@ impl Puller {
     fn pull(&mut self, document: &DesiredState) {
         for listed in &document.images {
             let image = image(&listed.name);
-            let layers = image.layers("x86_64").unwrap();
+            let layers = image.layers("x86_64").unwrap().image();
             if self.fetched.iter().all(|pull| pull.image != listed.name) {
-                let bytes_fetched = self.held.missing(layers);
+                let bytes_fetched = self.held.fetch(&layers).bytes();
                 let image = listed.name.clone();
-                self.held.add(layers);
+                self.held.add(&layers);
                 self.fetched.push(PullState {
                     image,
                     bytes_fetched,

@@ -8,11 +8,9 @@ use std::collections::BTreeMap;
 
 use super::params::{Allocation, Colocated};
 use super::{Case, Placed, Stuck};
+use crate::images::PullCosts;
 use crate::ledger::Ledger;
 use crate::route::{Tree, hop_tree};
-
-/// Bytes that a vertex's image would fetch on a node.
-pub(crate) type MissingBytes = dyn Fn(usize, usize) -> u64;
 
 /// A node's answer for one task.
 struct Offer {
@@ -33,7 +31,7 @@ struct Walk<'a> {
 }
 
 /// Places the whole job, or says which task found no node.
-pub(crate) fn allocate(case: &Case<'_>, params: Allocation, missing: &MissingBytes) -> Result<Placed, Stuck> {
+pub(crate) fn allocate(case: &Case<'_>, params: Allocation, pulls: &PullCosts) -> Result<Placed, Stuck> {
     let mut walk = Walk {
         case: *case,
         params,
@@ -44,7 +42,7 @@ pub(crate) fn allocate(case: &Case<'_>, params: Allocation, missing: &MissingByt
     };
     let mut reasons = Vec::new();
     for vertex in 0..case.graph.vertices.len() {
-        let (offers, refusals) = walk.offers(vertex, missing);
+        let (offers, refusals) = walk.offers(vertex, pulls);
         let Some(best) = offers.first() else {
             let refusals = refusals.into_iter().map(Option::unwrap_or_default).collect();
             return Err(Stuck { vertex, refusals });
@@ -57,12 +55,12 @@ pub(crate) fn allocate(case: &Case<'_>, params: Allocation, missing: &MissingByt
 
 impl Walk<'_> {
     /// Nodes that can take the task, best first, and why the others cannot.
-    fn offers(&mut self, vertex: usize, missing: &MissingBytes) -> (Vec<Offer>, Vec<Option<String>>) {
+    fn offers(&mut self, vertex: usize, pulls: &PullCosts) -> (Vec<Offer>, Vec<Option<String>>) {
         let mut refusals = self.case.refusals(vertex, &self.ledger, self.params.fit);
         let mut offers = Vec::new();
         for (node, refusal) in refusals.iter_mut().enumerate().filter(|(_, refusal)| refusal.is_none()) {
             match self.exec_s(vertex, node) {
-                Ok(exec_s) => offers.push(Offer { node, exec_s, missing: missing(vertex, node) }),
+                Ok(exec_s) => offers.push(Offer { node, exec_s, missing: pulls.bytes(vertex, node) }),
                 Err(from) => *refusal = Some(format!("no path from {}", self.case.world.name(from))),
             }
         }

@@ -7,20 +7,21 @@
 
 use std::cmp::Ordering;
 
-use super::allocation::MissingBytes;
 use super::fixed_paths::{Kind, Sent, Tables};
 use super::moves::moves;
 use super::params::{HEADROOM, LEAST_GAIN, ROUNDS};
 use super::predict::compute_limit;
 use super::{Case, Placed};
 use crate::filter::{Amount, Fit, holds};
+use crate::images::PullCosts;
 
 /// How good a placement is.
 #[derive(Debug, Clone)]
 pub(crate) struct Score {
+    /// Over the horizon, in which the job waits for its pulls first.
     pub(crate) items_per_s: f64,
     /// Image bytes to fetch.
-    pub(crate) missing: u64,
+    pub(crate) bytes: f64,
     /// Wire bits an item, each counted once a hop.
     pub(crate) bit_hops: f64,
 }
@@ -35,9 +36,11 @@ impl Score {
 
     /// Less is better; the throughput is left out.
     pub(crate) fn compare_cost(&self, other: &Self) -> Ordering {
-        let close = (self.bit_hops - other.bit_hops).abs() <= LEAST_GAIN * self.bit_hops;
-        let traffic = if close { Ordering::Equal } else { self.bit_hops.total_cmp(&other.bit_hops) };
-        self.missing.cmp(&other.missing).then(traffic)
+        let compare = |own: f64, other: f64| match (own - other).abs() <= LEAST_GAIN * own {
+            true => Ordering::Equal,
+            false => own.total_cmp(&other),
+        };
+        compare(self.bytes, other.bytes).then(compare(self.bit_hops, other.bit_hops))
     }
 }
 
@@ -79,7 +82,7 @@ pub(crate) struct Summit {
 pub(crate) struct Climb<'c, 't, 'g> {
     case: &'c Case<'c>,
     capacity: &'c [f64],
-    missing: &'c MissingBytes,
+    pulls: &'c PullCosts,
     /// Per vertex and node: nothing but resources could speak against it.
     allowed: Vec<Vec<bool>>,
     tables: &'t mut Tables<'g>,
@@ -90,7 +93,7 @@ impl<'c, 't, 'g> Climb<'c, 't, 'g> {
     pub(crate) fn new(
         case: &'c Case<'c>,
         capacity: &'c [f64],
-        missing: &'c MissingBytes,
+        pulls: &'c PullCosts,
         tables: &'t mut Tables<'g>,
     ) -> Self {
         let mut empty = case.ledger.clone();
@@ -98,7 +101,7 @@ impl<'c, 't, 'g> Climb<'c, 't, 'g> {
         empty.free.fill(plenty);
         let fits = |vertex| case.refusals(vertex, &empty, Fit::AtLeast).iter().map(Option::is_none).collect();
         let allowed = (0..case.graph.vertices.len()).map(fits).collect();
-        Self { case, capacity, missing, allowed, tables, sent: Vec::new() }
+        Self { case, capacity, pulls, allowed, tables, sent: Vec::new() }
     }
 
     /// From a start to where no move raises the throughput; none if two nodes of a flow are not connected.
@@ -146,7 +149,7 @@ impl<'c, 't, 'g> Climb<'c, 't, 'g> {
         }
         self.send(nodes);
         let Some(bit_hops) = self.tables.least_bit_hops(&self.sent) else { return true };
-        let least = Score { items_per_s: 0.0, missing: self.missing_bytes(nodes), bit_hops };
+        let least = self.cost(nodes, (0.0, bit_hops));
         least.compare_cost(old) != Ordering::Less
     }
 
@@ -195,12 +198,12 @@ impl<'c, 't, 'g> Climb<'c, 't, 'g> {
                 (network, bit_hops) = wide;
             }
         }
-        Some(Score { items_per_s: network.min(limit), missing: self.missing_bytes(nodes), bit_hops })
+        let items_per_s = self.pulls.over_horizon(network.min(limit), (self.case.world, nodes));
+        Some(self.cost(nodes, (items_per_s, bit_hops)))
     }
 
-    fn missing_bytes(&self, nodes: &[usize]) -> u64 {
-        let each = nodes.iter().enumerate().map(|(vertex, node)| (self.missing)(vertex, *node));
-        each.fold(0, u64::saturating_add)
+    fn cost(&self, nodes: &[usize], (items_per_s, bit_hops): (f64, f64)) -> Score {
+        Score { items_per_s, bytes: self.pulls.total(nodes), bit_hops }
     }
 
     fn reason(&self, at: &Summit, new: &[usize], score: &Score) -> String {

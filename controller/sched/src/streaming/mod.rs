@@ -36,8 +36,7 @@ mod together;
 
 pub use bench::{JrbaProblem, JrbaResult, JrbaSize, jrba_congestion};
 pub(crate) use online::{Outcome, Strategy, decide_one, give_bandwidth, rebalance, whole_bits};
-use params::NO_LIMIT_ITEMS_PER_S;
-pub(crate) use params::{EQUAL, LEAST_RATE_BPS};
+pub(crate) use params::{EQUAL, LEAST_RATE_BPS, NO_LIMIT_ITEMS_PER_S};
 
 use crate::case::wire_bits;
 pub(crate) use crate::case::{Case, Placed, Stuck};

@@ -7,7 +7,7 @@ use edgeloom_common::ids::{FlowId, TaskName};
 use edgeloom_common::units::{BitRate, Bytes, MilliCores};
 use std::collections::BTreeMap;
 
-use super::allocation::{MissingBytes, allocate};
+use super::allocation::allocate;
 use super::baseline::{Ranking, whole_job};
 use super::jrba::jrba;
 use super::params::{PAPER, PRINTED};
@@ -15,6 +15,7 @@ use super::predict::predict;
 use super::together::Together;
 use super::{Case, Placed, Routed, Stuck, joint};
 use crate::filter::Fit;
+use crate::images::PullCosts;
 use crate::ledger::HeldJobs;
 use crate::plan::{FlowPlan, JobPlan, Share};
 use crate::world::World;
@@ -58,15 +59,15 @@ pub(crate) fn decide_one(
     case: &Case<'_>,
     strategy: Strategy,
     others: &HeldJobs<'_>,
-    missing: &MissingBytes,
+    pulls: &PullCosts,
 ) -> Result<Outcome, Stuck> {
     let placed = match strategy {
-        Strategy::Edgeloom => return joint::newcomer(case, others, missing),
+        Strategy::Edgeloom => return joint::newcomer(case, others, pulls),
         Strategy::Otfa | Strategy::Tp => {
-            return Together { strategy, world: case.world, others }.place(case, missing);
+            return Together { strategy, world: case.world, others }.place(case, pulls);
         }
-        Strategy::Otfs => allocate(case, PAPER, missing)?,
-        Strategy::OtfsStrict => allocate(case, PRINTED, missing)?,
+        Strategy::Otfs => allocate(case, PAPER, pulls)?,
+        Strategy::OtfsStrict => allocate(case, PRINTED, pulls)?,
         Strategy::Lr => whole_job(case, Ranking::LargestFreeShare)?,
         Strategy::Br => whole_job(case, Ranking::LeastDeviation)?,
     };

@@ -4,7 +4,7 @@
 //! less traffic (bits an item times hops, over all flows), then the throughput, then the nodes' names. What
 //! the search judges over fixed paths is routed in earnest before the last choice.
 
-use super::allocation::{MissingBytes, allocate};
+use super::allocation::allocate;
 use super::baseline::{Ranking, whole_job};
 use super::climb::{Climb, Score, Summit};
 use super::fixed_paths::Tables;
@@ -13,6 +13,7 @@ use super::paths::{paths, reached};
 use super::predict::compute_limit;
 use super::starts::{near, packed};
 use super::{Case, Placed, Routed, Stuck};
+use crate::images::PullCosts;
 
 /// A placement with its paths; rates are still open.
 #[derive(Debug)]
@@ -25,23 +26,23 @@ pub(crate) struct Found {
 pub(crate) fn candidates(
     case: &Case<'_>,
     capacity: &[f64],
-    missing: &MissingBytes,
+    pulls: &PullCosts,
     tables: &mut Tables<'_>,
 ) -> Result<Vec<Found>, Stuck> {
-    let first = allocate(case, SUMMED, missing);
+    let first = allocate(case, SUMMED, pulls);
     let whole = whole_job(case, Ranking::LargestFreeShare).ok();
     let starts = first.as_ref().ok().cloned().into_iter().chain(whole).chain(packed(case));
-    let mut climb = Climb::new(case, capacity, missing, tables);
+    let mut climb = Climb::new(case, capacity, pulls, tables);
     let summits: Vec<Summit> = starts.filter_map(|start| climb.fastest(&start)).collect();
     let mut routed: Vec<(Score, Found)> = Vec::new();
-    for summit in summits_of(case, &mut climb, summits, missing) {
+    for summit in summits_of(case, &mut climb, summits, pulls) {
         let nodes = &summit.placed.nodes;
         let Some(flows) = paths(case, nodes, capacity) else { continue };
         let hops = |flow: &Routed| flow.path.iter().map(|_| case.wire_bits(&flow.edge)).sum::<f64>();
         let score = Score {
-            items_per_s: reached(case, nodes, &flows, capacity),
-            missing: summit.score.missing,
+            items_per_s: pulls.over_horizon(reached(case, nodes, &flows, capacity), (case.world, nodes)),
             bit_hops: flows.iter().map(hops).sum(),
+            ..summit.score
         };
         routed.push((score, Found { placed: summit.placed, flows }));
     }
@@ -58,11 +59,11 @@ fn summits_of(
     case: &Case<'_>,
     climb: &mut Climb<'_, '_, '_>,
     summits: Vec<Summit>,
-    missing: &MissingBytes,
+    pulls: &PullCosts,
 ) -> Vec<Summit> {
     let top = summits.iter().map(|summit| summit.score.items_per_s).fold(0.0, f64::max);
     let floor = top * (1.0 - EQUAL);
-    let start = near(case, floor, missing);
+    let start = near(case, floor, pulls);
     let near = start.and_then(|placed| {
         let score = climb.score(&placed.nodes, 0.0)?;
         Some(Summit { placed, score })
@@ -74,7 +75,8 @@ fn summits_of(
             continue;
         }
         seen.push(summit.placed.nodes.clone());
-        let limit = compute_limit(case, &summit.placed.nodes).items_per_s;
+        let nodes = &summit.placed.nodes;
+        let limit = pulls.over_horizon(compute_limit(case, nodes).items_per_s, (case.world, nodes));
         if summit.score.items_per_s < limit {
             all.push(summit.clone());
         }
@@ -105,10 +107,10 @@ fn ranked(mut routed: Vec<(Score, Found)>) -> Vec<Found> {
 pub(crate) fn onward(
     case: &Case<'_>,
     capacity: &[f64],
-    (start, missing): (Placed, &MissingBytes),
+    (start, pulls): (Placed, &PullCosts),
     tables: &mut Tables<'_>,
 ) -> Option<Found> {
-    let summit = Climb::new(case, capacity, missing, tables).fastest(&start)?;
+    let summit = Climb::new(case, capacity, pulls, tables).fastest(&start)?;
     let flows = paths(case, &summit.placed.nodes, capacity)?;
     Some(Found { placed: summit.placed, flows })
 }

@@ -1,9 +1,9 @@
 //! Placements from which the search starts, beside Algorithm 1 and the whole job on one node.
 
-use super::allocation::MissingBytes;
 use super::predict::compute_limit;
 use super::{Case, Placed};
 use crate::filter::Fit;
+use crate::images::PullCosts;
 use crate::ledger::Ledger;
 use crate::route::hop_tree;
 
@@ -26,7 +26,7 @@ pub(crate) fn packed(case: &Case<'_>) -> Option<Placed> {
 
 /// Tasks in topological order, each as near to its inputs as the processors' floor of items a second
 /// leaves it: fewest image bytes, then least traffic, then the node's name.
-pub(crate) fn near(case: &Case<'_>, floor: f64, missing: &MissingBytes) -> Option<Placed> {
+pub(crate) fn near(case: &Case<'_>, floor: f64, pulls: &PullCosts) -> Option<Placed> {
     let mut ledger: Ledger = case.ledger.clone();
     let mut nodes: Vec<usize> = Vec::new();
     for vertex in 0..case.graph.vertices.len() {
@@ -36,7 +36,7 @@ pub(crate) fn near(case: &Case<'_>, floor: f64, missing: &MissingBytes) -> Optio
             .filter(|node| refusals[*node].is_none() && traffic[*node].is_finite())
             .collect();
         open.sort_by(|x, y| {
-            let bytes = missing(vertex, *x).cmp(&missing(vertex, *y));
+            let bytes = pulls.bytes(vertex, *x).cmp(&pulls.bytes(vertex, *y));
             bytes.then(traffic[*x].total_cmp(&traffic[*y])).then(x.cmp(y))
         });
         nodes.push(0);

@@ -5,12 +5,13 @@
 //! equally among the flows on it. Tasks stay. What jobs of other profiles hold is not touched, and a running
 //! job that may not change, or one of whose nodes or links is gone, keeps what it has.
 
-use super::allocation::{MissingBytes, allocate};
+use super::allocation::allocate;
 use super::baseline::equal_shares;
 use super::jrba::{demands, open, route_and_share};
 use super::online::{Outcome, Strategy, no_bandwidth, plan};
 use super::params::PAPER;
 use super::{Case, Placed, Routed, Stuck, nodes_of};
+use crate::images::PullCosts;
 use crate::job_graph::{Edge, JobGraph};
 use crate::ledger::{Held, HeldJobs, Ledger};
 use crate::opt::congestion::{Demand, Network};
@@ -36,8 +37,8 @@ pub(super) struct Together<'a> {
 
 impl<'a> Together<'a> {
     /// Places the newcomer and routes everybody's flows.
-    pub(super) fn place(&self, case: &Case<'_>, missing: &MissingBytes) -> Result<Outcome, Stuck> {
-        let placed = allocate(case, PAPER, missing)?;
+    pub(super) fn place(&self, case: &Case<'_>, pulls: &PullCosts) -> Result<Outcome, Stuck> {
+        let placed = allocate(case, PAPER, pulls)?;
         let mut members = self.members();
         let (graph, edges) = (case.graph.clone(), case.flows(&placed.nodes));
         members.push(Member { held: None, graph, nodes: placed.nodes.clone(), edges });

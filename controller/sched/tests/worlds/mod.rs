@@ -7,10 +7,12 @@ use edgeloom_common::ids::TaskName;
 use edgeloom_common::job::{Disconnect, Job, Kind, Placement, Program, Resources, Sla, Source, Task};
 use edgeloom_common::units::{BitRate, Bytes, MilliCores, Work};
 use edgeloom_sched::plan::JobPlan;
+use edgeloom_sched::pull::{Image, Layer};
 use edgeloom_sched::snapshot::{
-    Change, Duplex, Link, Node, Policy, Processors, Profiles, Running, Snapshot, Waiting,
+    Change, Duplex, Hosting, Link, Node, Policy, Processors, Profiles, Running, Snapshot, Waiting,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// A ready node that shapes flows.
 pub fn node(name: &str, cpu: u32, core_speed: f64, memory: u64) -> Node {
@@ -24,6 +26,7 @@ pub fn node(name: &str, cpu: u32, core_speed: f64, memory: u64) -> Node {
         memory: Bytes(memory),
         disk: Bytes(1 << 40),
         shapes_flows: true,
+        hosting: Hosting::default(),
     }
 }
 
@@ -92,7 +95,7 @@ pub fn snapshot(nodes: Vec<Node>, links: Vec<Link>, jobs: Vec<Job>) -> Snapshot 
     let waiting = |(at, job): (usize, Job)| Waiting {
         job,
         since_ms: at as u64,
-        missing_bytes: BTreeMap::new(),
+        images: BTreeMap::new(),
         profiles: Profiles::new(),
     };
     Snapshot {
@@ -107,6 +110,29 @@ pub fn snapshot(nodes: Vec<Node>, links: Vec<Link>, jobs: Vec<Job>) -> Snapshot 
         running: Vec::new(),
         waiting: jobs.into_iter().enumerate().map(waiting).collect(),
     }
+}
+
+/// An image of these layers; each stands on those before it.
+pub fn image(name: &str, layers: &[(&str, u64)]) -> Image {
+    let mut chain = String::new();
+    let layers = layers.iter().map(|(layer, size)| {
+        chain += &format!("{layer} ");
+        Layer { digest: (*layer).to_owned(), chain: chain.clone(), size: Bytes(*size) }
+    });
+    Image { config: name.to_owned(), config_size: Bytes(0), layers: layers.collect() }
+}
+
+/// A node has pulled the image.
+pub fn hold(snapshot: &mut Snapshot, node: &str, image: &Image) {
+    let node = snapshot.nodes.iter_mut().find(|known| known.id.as_str() == node).unwrap();
+    Arc::make_mut(&mut node.hosting.held).add(image);
+}
+
+/// A task of a waiting job runs the image.
+pub fn wants(snapshot: &mut Snapshot, job: &str, task: &str, image: &Image) {
+    let waiting = snapshot.waiting.iter_mut().find(|waiting| waiting.job.name.as_str() == job).unwrap();
+    let platforms = BTreeMap::from([(String::new(), Arc::new(image.clone()))]);
+    waiting.images.insert(task.parse().unwrap(), platforms);
 }
 
 /// The ten-module application: detection, seven attribute nets side by side, tracking.

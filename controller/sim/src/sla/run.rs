@@ -7,7 +7,7 @@ use edgeloom_common::job::{
 use edgeloom_common::units::{Bytes, MilliCores};
 use edgeloom_sched::plan::JobPlan;
 use edgeloom_sched::snapshot::{
-    Change, Node, Policy as Leave, Processors, Profiles, Running, Snapshot, Waiting,
+    Change, Hosting, Node, Policy as Leave, Processors, Profiles, Running, Snapshot, Waiting,
 };
 use edgeloom_sched::{check, decide};
 use std::collections::BTreeMap;
@@ -114,7 +114,7 @@ fn waiting(number: usize, container: &Container) -> Waiting {
             sla,
         },
         since_ms: milliseconds(container.at_s),
-        missing_bytes: BTreeMap::new(),
+        images: BTreeMap::new(),
         profiles: Profiles::new(),
     }
 }
@@ -167,6 +167,7 @@ fn node(reputation: &str, number: usize) -> Node {
         memory: Bytes(u64::from(u32::MAX)),
         disk: Bytes(u64::from(u32::MAX)),
         shapes_flows: true,
+        hosting: Hosting::default(),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::units::{BitRate, Bytes, MilliCores};
-use edgeloom_sched::snapshot::{Duplex, Link, Node};
+use edgeloom_sched::snapshot::{Duplex, Hosting, Link, Node};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Mix, Settings};
@@ -63,6 +63,7 @@ fn node(at: usize, (class, gigabytes, cores, speed): Kind) -> Node {
         memory: Bytes(gigabytes * 1_000_000_000),
         disk: Bytes(u64::from(u32::MAX)),
         shapes_flows: true,
+        hosting: Hosting::default(),
     }
 }
 

@@ -7,7 +7,7 @@ use edgeloom_common::job::{Disconnect, Kind, Placement, Program, Resources, Sla,
 use edgeloom_common::units::{BitRate, Bytes, MilliCores};
 use edgeloom_common::view::Bound;
 use edgeloom_sched::plan::{FlowPlan, Prediction, Share};
-use edgeloom_sched::snapshot::Duplex;
+use edgeloom_sched::snapshot::{Duplex, Hosting};
 use std::collections::BTreeSet;
 
 fn node(name: &str, core_speed: f64) -> Node {
@@ -21,6 +21,7 @@ fn node(name: &str, core_speed: f64) -> Node {
         memory: Bytes(1 << 30),
         disk: Bytes(1 << 30),
         shapes_flows: true,
+        hosting: Hosting::default(),
     }
 }
 

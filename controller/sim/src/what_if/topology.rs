@@ -21,7 +21,7 @@
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::units::{Bytes, MilliCores};
 use edgeloom_common::view::ProblemItem;
-use edgeloom_sched::snapshot::{Link, Node};
+use edgeloom_sched::snapshot::{Hosting, Link, Node};
 use std::collections::BTreeMap;
 use toml::de::DeTable;
 
@@ -120,6 +120,7 @@ fn node(reading: &mut Reading<'_>, fields: &Fields<'_>, id: &NodeId) -> Option<N
         memory: memory?,
         disk: disk.unwrap_or(Bytes(u64::from(u32::MAX) << 20)),
         shapes_flows: true,
+        hosting: Hosting::default(),
     })
 }
 

@@ -4,13 +4,13 @@
 //! what it costs: while tasks move a job makes no items, so a move has to pay within the horizon, several
 //! times over, since the next arrival may ask for another.
 
-use super::super::allocation::MissingBytes;
 use super::super::params::{CLAIMS, EQUAL, EVICTIONS, IMPROVEMENTS, MOVE_MARGIN, REROUTE_S, WORTH_EXPONENT};
 use super::super::paths::paths;
 use super::super::search::onward;
 use super::super::{Case, Placed};
 use super::member::{Seat, seat};
 use super::room::{Room, worth};
+use crate::images::PullCosts;
 use crate::ledger::Ledger;
 use crate::snapshot::Change;
 
@@ -156,9 +156,9 @@ impl Improve<'_, '_> {
         let links = self.room.links_for(Some(job), &self.items);
         let graph = &self.room.members[job].graph;
         let case = Case { world: self.room.world, graph, ledger };
-        let nothing: &MissingBytes = &|_, _| 0;
+        let nothing = PullCosts::default();
         let start = Placed { nodes: start, reasons: Vec::new() };
-        let found = onward(&case, &links, (start, nothing), &mut self.room.tables)?;
+        let found = onward(&case, &links, (start, &nothing), &mut self.room.tables)?;
         let seat = seat(self.room.world, graph, found.placed.nodes, found.flows);
         Some(Seat { reasons: found.placed.reasons, ..seat })
     }

@@ -1,6 +1,5 @@
 //! A newcomer's seat: candidates of the placement search, judged over all members.
 
-use super::super::allocation::MissingBytes;
 use super::super::online::{Outcome, no_bandwidth};
 use super::super::params::EQUAL;
 use super::super::search::{Found, candidates};
@@ -9,6 +8,7 @@ use super::improve::improve;
 use super::member::{Member, Seat, seat};
 use super::plans::plans;
 use super::room::{Room, worth};
+use crate::images::PullCosts;
 use crate::job_graph::JobGraph;
 use crate::ledger::HeldJobs;
 use crate::plan::JobPlan;
@@ -16,26 +16,22 @@ use crate::snapshot::Change;
 use crate::world::World;
 
 /// The newcomer's plan, and those of running jobs that make room for it.
-pub(crate) fn newcomer(
-    case: &Case<'_>,
-    others: &HeldJobs<'_>,
-    missing: &MissingBytes,
-) -> Result<Outcome, Stuck> {
+pub(crate) fn newcomer(case: &Case<'_>, others: &HeldJobs<'_>, pulls: &PullCosts) -> Result<Outcome, Stuck> {
     let graph = case.graph.clone().unsized_cores();
     let mut room = Room::of(case.world, others);
     let before = room.items_per_s(&[]);
     let ledger = room.ledger(None, &before);
     let own = Case { graph: &graph, ledger: &ledger, ..*case };
     let links = room.links_for(None, &before);
-    let found = match candidates(&own, &links, missing, &mut room.tables) {
+    let found = match candidates(&own, &links, pulls, &mut room.tables) {
         Ok(found) => found,
-        Err(stuck) => make_room(&mut room, (&graph, missing), &before).ok_or(stuck)?,
+        Err(stuck) => make_room(&mut room, (&graph, pulls), &before).ok_or(stuck)?,
     };
     let first = found[0].placed.nodes.clone();
     let empty = seat(case.world, &graph, first.clone(), Vec::new());
     let change = Change::Placement;
     room.members.push(Member { held: None, graph: graph.clone(), change, seat: empty, why: None });
-    let Some(seat) = best(&room, found) else {
+    let Some(seat) = best(&room, found, pulls) else {
         return Err(no_bandwidth(case, &first));
     };
     if let Some(member) = room.members.last_mut() {
@@ -53,12 +49,12 @@ pub(crate) fn newcomer(
 /// for whom that is possible. Answers with the newcomer's candidates then.
 fn make_room(
     room: &mut Room<'_>,
-    (graph, missing): (&JobGraph<'_>, &MissingBytes),
+    (graph, pulls): (&JobGraph<'_>, &PullCosts),
     items: &[f64],
 ) -> Option<Vec<Found>> {
     let mut order: Vec<usize> = (0..room.members.len()).collect();
     order.sort_by(|x, y| items[*x].total_cmp(&items[*y]).then(x.cmp(y)));
-    let nothing: &MissingBytes = &|_, _| 0;
+    let nothing = PullCosts::default();
     for other in order {
         if room.members[other].change < Change::Placement {
             continue;
@@ -66,13 +62,13 @@ fn make_room(
         let links = room.links_for(Some(other), items);
         let mut ledger = room.ledger(Some(other), items);
         let newcomer = Case { world: room.world, graph, ledger: &ledger };
-        let Ok(found) = candidates(&newcomer, &links, missing, &mut room.tables) else { continue };
+        let Ok(found) = candidates(&newcomer, &links, pulls, &mut room.tables) else { continue };
         for (vertex, node) in graph.vertices.iter().zip(&found[0].placed.nodes) {
             ledger.free[*node] -= vertex.need;
         }
         let member = &room.members[other];
         let case = Case { world: room.world, graph: &member.graph, ledger: &ledger };
-        let Ok(moved) = candidates(&case, &links, nothing, &mut room.tables) else { continue };
+        let Ok(moved) = candidates(&case, &links, &nothing, &mut room.tables) else { continue };
         let Some(Found { placed, flows }) = moved.into_iter().next() else { continue };
         let seat = seat(room.world, &member.graph, placed.nodes, flows);
         let member = &mut room.members[other];
@@ -85,16 +81,17 @@ fn make_room(
 
 /// The candidate that is worth most to all members; the first, which is the cheapest, of equals. The
 /// newcomer is the last member.
-fn best(room: &Room<'_>, found: Vec<Found>) -> Option<Seat> {
+fn best(room: &Room<'_>, found: Vec<Found>, pulls: &PullCosts) -> Option<Seat> {
     let newcomer = room.members.len() - 1;
     let mut best: Option<(f64, Seat)> = None;
     for Found { placed: Placed { nodes, reasons }, flows } in found {
         let seat = Seat { reasons, ..seat(room.world, &room.members[newcomer].graph, nodes, flows) };
         let trial = [(newcomer, seat)];
-        let items = room.items_per_s(&trial);
-        let worth = worth(&items);
+        let mut items = room.items_per_s(&trial);
         let [(_, seat)] = trial;
         let works = room.works(&seat, items[newcomer]);
+        items[newcomer] = pulls.over_horizon(items[newcomer], (room.world, &seat.nodes));
+        let worth = worth(&items);
         if works && best.as_ref().is_none_or(|(top, _)| worth > top * (1.0 + EQUAL / 10.0)) {
             best = Some((worth, seat));
         }

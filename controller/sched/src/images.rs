@@ -1,0 +1,144 @@
+//! Images of waiting jobs, what nodes hold while a decision goes on, and what a placement's pulls cost.
+//!
+//! Jobs decided first pull first: what they fetch is there for those after them, and within a job for the
+//! tasks after the first.
+
+use edgeloom_common::units::Bytes;
+use std::sync::Arc;
+
+use crate::job_graph::JobGraph;
+use crate::pull::{Fetch, Goodput, Held, Image};
+use crate::snapshot::Waiting;
+use crate::streaming::NO_LIMIT_ITEMS_PER_S;
+use crate::world::World;
+
+/// Per node: what it holds.
+#[derive(Debug, Clone)]
+pub(crate) struct Stores(Vec<Arc<Held>>);
+
+impl Stores {
+    /// As the snapshot has it.
+    pub(crate) fn of(world: &World<'_>) -> Self {
+        Self(world.nodes.iter().map(|node| Arc::clone(&node.hosting.held)).collect())
+    }
+
+    /// What one node holds.
+    pub(crate) fn held(&self, node: usize) -> &Held {
+        &self.0[node]
+    }
+
+    /// Counts a vertex's image as pulled to a node.
+    pub(crate) fn pull(&mut self, images: &JobImages<'_>, vertex: usize, node: usize) {
+        if let Some(image) = images.image(vertex, node).filter(|image| !self.0[node].has(image)) {
+            Arc::make_mut(&mut self.0[node]).add(image);
+        }
+    }
+}
+
+/// The images of one job, by vertex and node.
+#[derive(Debug, Clone)]
+pub(crate) struct JobImages<'a>(Vec<Vec<Option<&'a Image>>>);
+
+impl<'a> JobImages<'a> {
+    /// Those of a waiting job, each in the platform of the node.
+    pub(crate) fn of(world: &World<'_>, graph: &JobGraph<'_>, entry: &'a Waiting) -> Self {
+        let row = |vertex: &crate::job_graph::Vertex<'_>| {
+            let platforms = entry.images.get(&vertex.name).filter(|_| vertex.runs);
+            let on = |node: &&crate::snapshot::Node| -> Option<&'a Image> {
+                platforms?.get(&node.hosting.platform).map(Arc::as_ref)
+            };
+            world.nodes.iter().map(on).collect()
+        };
+        Self(graph.vertices.iter().map(row).collect())
+    }
+
+    /// The image of a vertex for a node, where known.
+    pub(crate) fn image(&self, vertex: usize, node: usize) -> Option<&'a Image> {
+        self.0[vertex][node]
+    }
+
+    /// What it would fetch there; nothing where it is not known.
+    pub(crate) fn fetch(&self, stores: &Stores, vertex: usize, node: usize) -> Fetch {
+        self.image(vertex, node).map_or_else(Fetch::default, |image| stores.held(node).fetch(image))
+    }
+}
+
+/// What a job's pulls cost, wherever its tasks are placed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PullCosts {
+    /// By vertex and node; empty where nothing is pulled.
+    fetches: Vec<Vec<Fetch>>,
+    /// By vertex: those before it with the same image.
+    twins: Vec<Vec<usize>>,
+    lines: Vec<Option<Goodput>>,
+    /// Per node: what a byte over its line counts for, 1 on the mean line.
+    weights: Vec<f64>,
+}
+
+impl PullCosts {
+    /// Of a waiting job.
+    pub(crate) fn of(world: &World<'_>, images: &JobImages<'_>, stores: &Stores) -> Self {
+        let (vertices, nodes) = (images.0.len(), world.nodes.len());
+        let row = |vertex| (0..nodes).map(|node| images.fetch(stores, vertex, node)).collect();
+        let fetches: Vec<Vec<Fetch>> = (0..vertices).map(row).collect();
+        if fetches.iter().flatten().all(|fetch| fetch.bytes().0 == 0) {
+            return Self::default();
+        }
+        let lines: Vec<Option<Goodput>> = world.nodes.iter().map(|node| node.hosting.goodput).collect();
+        let name = |vertex: usize| images.0[vertex].iter().flatten().next().map(|image| &image.config);
+        let same = |x: usize, y: usize| name(x).is_some() && name(x) == name(y);
+        let twins = (0..vertices).map(|vertex| (0..vertex).filter(|other| same(*other, vertex)).collect());
+        Self { fetches, twins: twins.collect(), weights: weights(&lines), lines }
+    }
+
+    /// Bytes that one vertex would fetch on a node.
+    pub(crate) fn bytes(&self, vertex: usize, node: usize) -> u64 {
+        self.fetches.get(vertex).map_or(0, |row| row[node].bytes().0)
+    }
+
+    /// Bytes that a placement would fetch, each image once a node; those over slow lines count for more.
+    #[expect(clippy::cast_precision_loss, reason = "images stay far below 2^52 bytes")]
+    pub(crate) fn total(&self, nodes: &[usize]) -> f64 {
+        self.each(nodes).map(|(node, fetch)| fetch.bytes().0 as f64 * self.weights[node]).sum()
+    }
+
+    /// Items a second over the policy's horizon, in which the job waits for its pulls first: nodes pull side by
+    /// side, each of them one image after the other. A job that nothing limits has no items to lose.
+    pub(crate) fn over_horizon(&self, items_per_s: f64, (world, nodes): (&World<'_>, &[usize])) -> f64 {
+        if items_per_s >= NO_LIMIT_ITEMS_PER_S {
+            return items_per_s;
+        }
+        items_per_s * self.part_left(nodes, world.policy.horizon_s)
+    }
+
+    /// Part of the horizon that is left beside the pulls; 1 where no line is known.
+    fn part_left(&self, nodes: &[usize], horizon_s: f64) -> f64 {
+        let mut seconds: Vec<(usize, f64)> = Vec::new();
+        for (node, fetch) in self.each(nodes) {
+            let Some(line) = self.lines[node] else { continue };
+            let pull_s = fetch.seconds(line, Bytes(0));
+            match seconds.iter_mut().find(|(other, _)| *other == node) {
+                Some((_, sum)) => *sum += pull_s,
+                None => seconds.push((node, pull_s)),
+            }
+        }
+        let longest = seconds.into_iter().map(|(_, seconds)| seconds).fold(0.0, f64::max);
+        if longest > 0.0 { horizon_s / (horizon_s + longest) } else { 1.0 }
+    }
+
+    fn each<'s>(&'s self, nodes: &'s [usize]) -> impl Iterator<Item = (usize, Fetch)> + 's {
+        let vertices = nodes.iter().copied().enumerate().take(self.fetches.len());
+        let first =
+            vertices.filter(|(vertex, node)| self.twins[*vertex].iter().all(|it| nodes[*it] != *node));
+        first.map(|(vertex, node)| (node, self.fetches[vertex][node]))
+    }
+}
+
+/// Seconds a byte over those of the mean line; 1 where a line is not known.
+fn weights(lines: &[Option<Goodput>]) -> Vec<f64> {
+    let second_s = |line: &Goodput| line.seconds(Bytes(1));
+    let known: Vec<f64> = lines.iter().flatten().map(second_s).collect();
+    #[expect(clippy::cast_precision_loss, reason = "nodes are few")]
+    let mean = known.iter().sum::<f64>() / known.len().max(1) as f64;
+    lines.iter().map(|line| line.as_ref().map_or(1.0, |line| second_s(line) / mean)).collect()
+}

@@ -1,5 +1,6 @@
 //! A job decided on alone, by the room of its profile, on what others leave; and whether it could be placed at all.
 
+use edgeloom_common::job::Selector;
 use edgeloom_common::units::BitRate;
 
 use crate::batch::place_jobs;
@@ -39,13 +40,23 @@ pub(crate) fn decide_alone(
         Room::Batch(scheduler) => {
             let answers = place_jobs((case.world, case.ledger), scheduler, &[(case.graph, 0.0)]);
             let answer = answers.into_iter().next().expect("a batch of one is given one answer");
-            give_bandwidth(case, scheduler.name(), answer.map_err(|(stuck, _)| stuck)?)
+            let placed = answer.map_err(|(stuck, _)| stuck)?;
+            // A batch knows no rules about other tasks.
+            if let Some((vertex, text)) = case.broken_rule(&placed.nodes) {
+                return Err(Stuck { vertex, refusals: vec![text; case.world.nodes.len()] });
+            }
+            give_bandwidth(case, scheduler.name(), placed)
         }
     }
 }
 
-/// Whether the job finds no place even with every node ready and reached, and nothing else running.
+/// Whether the job finds no place even with every node ready and reached, and nothing else running. One that
+/// wants to be with tasks of other jobs may find them yet.
 pub(crate) fn never_fits(snapshot: &Snapshot, room: Room, entry: &Waiting) -> bool {
+    let mut terms = entry.job.tasks.values().flat_map(|task| &task.placement.affinity.required);
+    if terms.any(|term| matches!(term.with, Selector::Labels(_))) {
+        return false;
+    }
     let empty = emptied(snapshot);
     fits_nowhere(&World::of(&empty), room, entry)
 }

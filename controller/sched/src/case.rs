@@ -1,6 +1,6 @@
 //! One job before the world as others leave it, and what a placement of it is.
 
-use crate::filter::{Fit, refusal};
+use crate::filter::{Fit, Rules, refusal};
 use crate::job_graph::{Edge, JobGraph};
 use crate::ledger::Ledger;
 use crate::route::hop_tree;
@@ -47,8 +47,18 @@ impl Case<'_> {
         self.graph.edges.iter().filter(apart).copied().collect()
     }
 
-    /// Why each node is refused for a vertex; none where it is not.
+    /// Why each node is refused for a vertex; none where it is not. The ledger holds what was placed before.
     pub(crate) fn refusals(&self, vertex: usize, ledger: &Ledger, fit: Fit) -> Vec<Option<String>> {
+        let rules = Rules::of(self.world, self.graph, ledger, vertex);
+        let mut refusals = self.refusals_apart(vertex, ledger, fit);
+        for (node, refusal) in refusals.iter_mut().enumerate().filter(|(_, refusal)| refusal.is_none()) {
+            *refusal = rules.refusal(self.world.nodes[node], &ledger.residents[node]);
+        }
+        refusals
+    }
+
+    /// As `refusals`, but for rules that look at other tasks.
+    pub(crate) fn refusals_apart(&self, vertex: usize, ledger: &Ledger, fit: Fit) -> Vec<Option<String>> {
         let wanted = &self.graph.vertices[vertex];
         let one = |node: usize| {
             if let Some(fixed) = self.graph.fixed(vertex)
@@ -58,7 +68,9 @@ impl Case<'_> {
                 let rest = if known { "" } else { ", which is no node of the cluster" };
                 return Some(format!("the job's source is on {fixed}{rest}"));
             }
-            refusal((node, self.world.nodes[node]), &ledger.free[node], wanted, fit)
+            let found = self.world.nodes[node];
+            refusal((node, found), &ledger.free[node], wanted, fit)
+                .or_else(|| ledger.full(found, node, wanted))
         };
         (0..self.world.nodes.len()).map(one).collect()
     }
@@ -74,5 +86,23 @@ impl Case<'_> {
             nodes.extend(cut_off.map(|node| (node, format!("no path from {}", self.world.name(from)))));
         }
         nodes
+    }
+
+    /// The first vertex of a whole placement of which a rule about other tasks is broken, and which.
+    pub(crate) fn broken_rule(&self, nodes: &[usize]) -> Option<(usize, String)> {
+        if !self.graph.has_rules && !self.ledger.ruled && !self.world.limits_containers {
+            return None;
+        }
+        let mut ledger = self.ledger.clone();
+        ledger.fresh.insert(self.graph.job.name.clone());
+        nodes.iter().enumerate().for_each(|(vertex, node)| ledger.hold(self.graph, vertex, *node));
+        nodes.iter().enumerate().find_map(|(vertex, at)| {
+            let node = self.world.nodes[*at];
+            let rules = Rules::of(self.world, self.graph, &ledger, vertex);
+            let over = ledger.slots[*at] > node.hosting.containers_max;
+            let full = || over.then(|| format!("{} containers are allowed", node.hosting.containers_max));
+            let text = rules.refusal(node, &ledger.residents[*at]).or_else(full)?;
+            Some((vertex, text))
+        })
     }
 }

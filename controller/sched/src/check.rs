@@ -5,6 +5,7 @@
 //! capacity shrank) is not held against plans that leave it alone.
 
 mod job;
+mod rules;
 mod sums;
 
 use edgeloom_common::ids::{FlowId, JobName, NodeId, TaskName};
@@ -60,6 +61,7 @@ pub fn check(decision: &Decision, snapshot: &Snapshot) -> Vec<Violation> {
         )
         .collect();
     let mut seen: Vec<&JobPlan> = Vec::new();
+    let mut moved: Vec<&JobPlan> = Vec::new();
     for plan in &decision.plans {
         let Some((job, profiles, change)) = known.get(&plan.job).copied() else {
             violations.push(Violation::Job { job: plan.job.clone(), text: "neither waits nor runs" });
@@ -72,6 +74,9 @@ pub fn check(decision: &Decision, snapshot: &Snapshot) -> Vec<Violation> {
         if let Some(text) = held.get(&plan.job).and_then(|held| may_not_change(&held.plan, plan, change)) {
             violations.push(Violation::Job { job: plan.job.clone(), text });
         }
+        if held.get(&plan.job).is_none_or(|held| held.plan.placement != plan.placement) {
+            moved.push(plan);
+        }
         let mut graph = JobGraph::of(&world, job, profiles);
         if let Some(held) = held.get(&plan.job) {
             graph = graph.running_with(&held.plan.shares);
@@ -79,6 +84,7 @@ pub fn check(decision: &Decision, snapshot: &Snapshot) -> Vec<Violation> {
         violations.extend(job::check(&world, &graph, plan));
         held.insert(plan.job.clone(), Held { job, plan: plan.clone(), profiles, change });
     }
+    violations.extend(rules::hold(&world, &held, &moved));
     violations.extend(sums::nodes_hold(&world, &held, &seen));
     violations.extend(sums::links_hold(&world, &held, &seen));
     violations

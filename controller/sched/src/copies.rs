@@ -68,7 +68,7 @@ fn add_copies(
         let against: Vec<(usize, String)> = there.map(|node| (node, THERE.to_owned())).collect();
         let case = Case { world, graph: &graph, ledger: &ledger };
         let (node, _) = fullest(&case, index, &against)?;
-        ledger.free[node] -= graph.vertices[index].need;
+        ledger.hold(&graph, index, node);
         plan.reasons.push(format!("{name} -> {}: apart from other containers of its task", world.name(node)));
         plan.placement.insert(name, world.name(node).clone());
     }

@@ -4,7 +4,7 @@
 //! no resources. Edges keep their bytes an item.
 
 use edgeloom_common::ids::{NodeId, TaskName};
-use edgeloom_common::job::{Constraint, Job, Resources};
+use edgeloom_common::job::{ANYWHERE, Constraint, Job, Placement, Resources};
 use edgeloom_common::units::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,6 +31,7 @@ pub(crate) struct Vertex<'a> {
     /// The planner may give more than the request.
     pub(crate) sized: bool,
     pub(crate) constraints: &'a [Constraint],
+    pub(crate) placement: &'a Placement,
     /// True where a container runs.
     pub(crate) runs: bool,
 }
@@ -63,6 +64,8 @@ pub(crate) struct JobGraph<'a> {
     pub(crate) job: &'a Job,
     pub(crate) vertices: Vec<Vertex<'a>>,
     pub(crate) edges: Vec<Edge>,
+    /// Some task has labels, rules or wishes beside its constraints.
+    pub(crate) has_rules: bool,
 }
 
 impl<'a> JobGraph<'a> {
@@ -77,7 +80,8 @@ impl<'a> JobGraph<'a> {
             Some(Edge { from: *index.get(&from)?, to: *index.get(&to)?, volume })
         });
         let edges = edges.collect();
-        Self { job, vertices, edges }
+        let has_rules = vertices.iter().any(|vertex| !vertex.placement.is_anywhere());
+        Self { job, vertices, edges, has_rules }
     }
 
     /// The job with no limit of cores on tasks that leave it to the planner.
@@ -147,6 +151,7 @@ fn source_vertex(job: &Job, nodes: usize) -> Option<Vertex<'_>> {
         cores: f64::INFINITY,
         sized: false,
         constraints: &[],
+        placement: &ANYWHERE,
         runs: container.is_some(),
     })
 }
@@ -174,6 +179,7 @@ fn task_vertex<'a>(
         pace: world.nodes.iter().map(pace).collect(),
         sized: task.program.resources.cpu_sized,
         constraints: &task.constraints,
+        placement: &task.placement,
         runs: true,
     }
 }

@@ -3,13 +3,15 @@
 //! The ledger is added up anew from the plans each time it is needed: no release can be forgotten, and
 //! the sums do not depend on the order in which jobs came and went.
 
+use edgeloom_common::ids::JobName;
 use edgeloom_common::job::Job;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use crate::filter::Amount;
-use crate::job_graph::JobGraph;
+use crate::filter::{Amount, Resident};
+use crate::job_graph::{JobGraph, Vertex};
 use crate::plan::JobPlan;
-use crate::snapshot::{Change, Profiles, Running};
+use crate::snapshot::{Change, Node, Profiles, Running};
 use crate::world::World;
 
 /// A job that holds resources, with the plan that says which.
@@ -42,6 +44,14 @@ pub(crate) struct Ledger {
     pub(crate) busy: Vec<f64>,
     /// Per node: containers that run.
     pub(crate) containers: Vec<u32>,
+    /// Per node: containers that run or are placed.
+    pub(crate) slots: Vec<u32>,
+    /// Per node: tasks that rules of others may look at.
+    pub(crate) residents: Vec<Vec<Arc<Resident>>>,
+    /// Some node has residents.
+    pub(crate) ruled: bool,
+    /// Jobs of which nobody knows whether they were placed before or after the one at hand.
+    pub(crate) fresh: BTreeSet<JobName>,
     /// Per pool: wire bits a second given to flows.
     pub(crate) reserved: Vec<f64>,
 }
@@ -53,6 +63,10 @@ impl Ledger {
             free: world.nodes.iter().map(|node| Amount::from(*node)).collect(),
             busy: vec![0.0; world.nodes.len()],
             containers: vec![0; world.nodes.len()],
+            slots: vec![0; world.nodes.len()],
+            residents: vec![Vec::new(); world.nodes.len()],
+            ruled: false,
+            fresh: BTreeSet::new(),
             reserved: vec![0.0; world.capacity.len()],
         };
         for entry in held {
@@ -63,11 +77,15 @@ impl Ledger {
 
     /// Adds what one more job holds.
     pub(crate) fn take(&mut self, world: &World<'_>, held: &Held<'_>) {
-        for vertex in JobGraph::of(world, held.job, held.profiles).vertices {
+        let graph = JobGraph::of(world, held.job, held.profiles);
+        for (index, vertex) in graph.vertices.iter().enumerate() {
             let node = held.plan.placement.get(&vertex.name).and_then(|node| world.index(node));
             let Some(node) = node else { continue };
-            self.free[node] -=
-                held.plan.shares.get(&vertex.name).map_or(vertex.need, |share| vertex.sized(*share));
+            self.hold(&graph, index, node);
+            if let Some(share) = held.plan.shares.get(&vertex.name) {
+                self.free[node] += vertex.need;
+                self.free[node] -= vertex.sized(*share);
+            }
             self.busy[node] += vertex.work_s[node] * held.plan.prediction.items_per_s;
             self.containers[node] += u32::from(vertex.runs);
         }
@@ -78,6 +96,27 @@ impl Ledger {
         }
     }
 
+    /// Takes what a vertex needs of a node, and lets others see it there.
+    pub(crate) fn hold(&mut self, graph: &JobGraph<'_>, vertex: usize, node: usize) {
+        let wanted = &graph.vertices[vertex];
+        self.free[node] -= wanted.need;
+        if !wanted.runs {
+            return;
+        }
+        self.slots[node] = self.slots[node].saturating_add(1);
+        if graph.has_rules {
+            self.ruled = true;
+            self.residents[node].push(Arc::new(Resident::of(graph, vertex)));
+        }
+    }
+
+    /// Why a node has no room for one more container.
+    pub(crate) fn full(&self, node: &Node, index: usize, vertex: &Vertex<'_>) -> Option<String> {
+        let most = node.hosting.containers_max;
+        let full = vertex.runs && self.slots[index] >= most;
+        full.then(|| format!("{} containers run, {most} are allowed", self.slots[index]))
+    }
+
     /// Per pool: what no flow holds.
     pub(crate) fn residual(&self, world: &World<'_>) -> Vec<f64> {
         let pairs = world.capacity.iter().zip(&self.reserved);
@@ -86,4 +125,4 @@ impl Ledger {
 }
 
 /// Jobs by name, so that sums run in a fixed order.
-pub(crate) type HeldJobs<'a> = BTreeMap<edgeloom_common::ids::JobName, Held<'a>>;
+pub(crate) type HeldJobs<'a> = BTreeMap<JobName, Held<'a>>;

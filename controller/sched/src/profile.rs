@@ -114,7 +114,7 @@ pub fn decide(default: Profile, snapshot: &Snapshot) -> Decision {
         let profile = entry.job.profile.as_deref().and_then(profile).unwrap_or(default);
         let room = profile.room(&entry.job);
         // A job that runs and is planned anew keeps its place if it finds no other: it is decided on alone.
-        if !held.contains_key(&entry.job.name) && queues.takes(entry, room) {
+        if !held.contains_key(&entry.job.name) && queues.takes(&world, entry, room) {
             continue;
         }
         let former = held.remove(&entry.job.name);

@@ -27,10 +27,13 @@ pub(crate) struct Queues<'a> {
 }
 
 impl<'a> Queues<'a> {
-    /// Whether the room decides on several jobs together; the job is in its queue then.
-    pub(crate) fn takes(&mut self, entry: &'a Waiting, room: Room) -> bool {
+    /// Whether the room decides on several jobs together; the job is in its queue then. A batch knows no rules about
+    /// other tasks, so jobs that have some are decided on alone.
+    pub(crate) fn takes(&mut self, world: &World<'_>, entry: &'a Waiting, room: Room) -> bool {
+        let ruled = || entry.job.tasks.values().any(|task| !task.placement.is_anywhere());
         match room {
             Room::Streaming(_) => return false,
+            Room::Batch(_) if world.limits_containers || ruled() => return false,
             Room::Sla(rules) => self.sla.push((entry, rules)),
             Room::Batch(scheduler) => {
                 let class = Reverse(satisfaction(entry));

@@ -25,6 +25,10 @@ pub(crate) struct World<'a> {
     pub(crate) goodput: f64,
     pub(crate) processors: Processors,
     pub(crate) policy: Policy,
+    /// Some node takes only so many containers.
+    pub(crate) limits_containers: bool,
+    /// Some node has taints.
+    pub(crate) tainted: bool,
 }
 
 impl<'a> World<'a> {
@@ -34,7 +38,11 @@ impl<'a> World<'a> {
             snapshot.nodes.iter().rev().map(|node| (&node.id, node)).collect();
         let nodes: Vec<&Node> = by_name.into_values().collect();
         let index = nodes.iter().enumerate().map(|(i, node)| (&node.id, i)).collect();
+        let limits_containers = nodes.iter().any(|node| node.hosting.containers_max < u32::MAX);
+        let tainted = nodes.iter().any(|node| !node.hosting.taints.is_empty());
         let mut world = Self {
+            limits_containers,
+            tainted,
             graph: Graph::new(nodes.len()),
             nodes,
             index,

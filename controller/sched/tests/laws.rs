@@ -2,10 +2,14 @@
 
 mod worlds;
 
-use edgeloom_common::job::{Attribute, Constraint, Job};
+use edgeloom_common::job::{
+    Attribute, Constraint, Effect, HostPort, Job, Placement, Protocol, Selector, Spread, Taint, Term,
+    Toleration,
+};
 use edgeloom_sched::snapshot::{Change, Duplex, Link, Node, Running, Snapshot};
 use edgeloom_sched::{check, decide, profile, profile_names};
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 use worlds::{edge, job, link, node, snapshot, source, task};
 
 fn name(at: usize) -> String {
@@ -14,12 +18,21 @@ fn name(at: usize) -> String {
 
 /// A ready node mostly; some are offline or cannot shape flows.
 fn any_node(at: usize) -> impl Strategy<Value = Node> {
-    let parts = (1u32..9, 1u32..4, 1u64..17, 0u8..10, 0u8..10, any::<bool>());
-    parts.prop_map(move |(cores, speed, memory, ready, shapes, gpu)| {
+    let parts = (1u32..9, 1u32..4, 1u64..17, 0u8..10, 0u8..10, any::<bool>(), 0u8..24);
+    parts.prop_map(move |(cores, speed, memory, ready, shapes, gpu, rule)| {
         let mut node = node(&name(at), cores * 500, f64::from(speed) * 0.5, memory * 100_000_000);
         node.ready = ready > 0;
         node.shapes_flows = shapes > 0;
         node.labels.insert("gpu".to_owned(), gpu.to_string());
+        node.labels.insert("zone".to_owned(), (at % 2).to_string());
+        let taint = |effect| Taint { key: "gpu".to_owned(), value: String::new(), effect };
+        match rule {
+            0 => node.hosting.taints.push(taint(Effect::NoSchedule)),
+            1 => node.hosting.taints.push(taint(Effect::PreferNoSchedule)),
+            2 => node.hosting.containers_max = 2,
+            3 => drop(node.labels.remove("zone")),
+            _ => {}
+        }
         node
     })
 }
@@ -39,16 +52,41 @@ fn any_links(nodes: usize) -> impl Strategy<Value = Vec<Link>> {
     })
 }
 
+/// A rule of a task about a neighbour of its job, or about tasks of any job; mostly none.
+fn rule(drawn: u8, neighbour: &str) -> Placement {
+    let by = || Attribute::Label("zone".to_owned());
+    let labels = || BTreeMap::from([("app".to_owned(), "web".to_owned())]);
+    let near = Term { with: Selector::Task(neighbour.parse().unwrap()), by: Attribute::Name };
+    let web = Term { with: Selector::Labels(labels()), by: by() };
+    let mut rule = Placement::default();
+    match drawn {
+        0 => rule.affinity.required.push(near),
+        1 => rule.anti_affinity.required.push(near),
+        2 => rule.anti_affinity.required.push(web),
+        3 => rule.affinity.required.push(web),
+        4 => rule.affinity.preferred.extend([(near, 10), (web, 20)]),
+        5 => rule.ports.push(HostPort { port: 80, protocol: Protocol::Tcp }),
+        6 => rule.tolerations.push(Toleration::default()),
+        7 => rule.spread.push(Spread { labels: labels(), by: by(), max_skew: 1, required: true }),
+        _ => {}
+    }
+    if (3..9).contains(&drawn) {
+        rule.labels = labels();
+    }
+    rule
+}
+
 /// Up to six tasks; an edge joins only an earlier task to a later one, so there is no cycle.
 fn any_job(at: usize, nodes: usize) -> impl Strategy<Value = Job> {
-    let tasks = proptest::collection::vec((0u32..6, 1u64..8, 0u64..60, 0u8..12), 1..7);
+    let tasks = proptest::collection::vec((0u32..6, 1u64..8, 0u64..60, 0u8..12, 0u8..60), 1..7);
     let edges = proptest::collection::vec((0usize..6, 0usize..6, 0u64..200_000), 0..9);
     (tasks, edges, 0..nodes + 1, 0u64..300_000, 0u8..3).prop_map(
         move |(tasks, edges, at_node, item, rate)| {
             let names: Vec<String> = (0..tasks.len()).map(|task| format!("t{task}")).collect();
-            let made = tasks.iter().map(|(cpu, memory, work, gpu)| {
+            let made = tasks.iter().enumerate().map(|(at, (cpu, memory, work, gpu, drawn))| {
                 let mut task = task(cpu * 100, memory * 50_000_000, *work);
                 task.program.resources.cpu_sized = *cpu < 2;
+                task.placement = rule(*drawn, &names[(at + 1) % names.len()]);
                 if *gpu == 0 {
                     let attribute = Attribute::Label("gpu".to_owned());
                     task.constraints.push(Constraint { attribute, equal: true, value: "true".to_owned() });

@@ -6,11 +6,11 @@
 use std::ops::Range;
 
 use super::{Batch, Machine, Method, Packing, Refusal, Request, Vector, fits, place};
-use crate::filter::{Amount, Fit};
+use crate::case::{Case, Placed, Stuck};
+use crate::filter::{Amount, Fit, untolerated};
 use crate::job_graph::{JobGraph, Vertex};
 use crate::ledger::Ledger;
 use crate::snapshot::Node;
-use crate::streaming::{Case, Placed, Stuck};
 use crate::world::World;
 
 /// What is said of a node that could take the task, but not all that start with it.
@@ -160,13 +160,14 @@ impl Numbers {
         let wanted = &graph.vertices[vertex];
         let fixed = graph.fixed(vertex);
         let works = wanted.work_s.iter().any(|work_s| *work_s > 0.0);
-        if wanted.constraints.is_empty() && fixed.is_none() && !works {
+        if wanted.constraints.is_empty() && fixed.is_none() && !works && !world.tainted {
             return None;
         }
         let holds = |machine: &usize| {
             let node = world.nodes[self.nodes[*machine]];
             fixed.is_none_or(|own| *own == node.id)
                 && wanted.constraints.iter().all(|constraint| constraint.holds(&node.id, &node.labels))
+                && untolerated(node, wanted).is_none()
                 && (wanted.work_s[self.nodes[*machine]] <= 0.0 || node.speed() > 0.0)
         };
         let some: Vec<usize> = (0..self.nodes.len()).filter(holds).collect();

@@ -1,10 +1,14 @@
 //! Which nodes may take a task, and why the others may not.
 //!
 //! In: a node, what is free on it, a task. Out: nothing, or the first reason against the node, object
-//! first, then wanted and found. The order of the questions is fixed: ready, constraints, speed, CPU,
-//! memory, storage.
+//! first, then wanted and found. The order of the questions is fixed: ready, constraints, taints, speed, CPU,
+//! memory, storage; then what `rules` has of other tasks.
 
-use edgeloom_common::job::{Attribute, Constraint, Resources};
+mod rules;
+
+pub(crate) use rules::{Resident, Rules};
+
+use edgeloom_common::job::{Attribute, Constraint, Effect, Resources, Taint};
 use edgeloom_common::units::{Bytes, MilliCores};
 use std::ops::{AddAssign, SubAssign};
 
@@ -88,10 +92,25 @@ pub(crate) fn refusal(
     if let Some(constraint) = broken {
         return Some(format!("constraint {} does not hold", written(constraint)));
     }
+    if let Some(taint) = untolerated(node, vertex) {
+        return Some(format!("taint {} is not tolerated", tainted(taint)));
+    }
     if vertex.work_s[index] > 0.0 && node.speed() <= 0.0 {
         return Some("speed of the node is 0".to_owned());
     }
     shortage(free, &vertex.need, fit)
+}
+
+/// The first taint that keeps the task away.
+pub(crate) fn untolerated<'n>(node: &'n Node, vertex: &Vertex<'_>) -> Option<&'n Taint> {
+    let covered = |taint: &Taint| vertex.placement.tolerations.iter().any(|it| it.covers(taint));
+    let keeps_away = |taint: &&Taint| taint.effect != Effect::PreferNoSchedule && !covered(taint);
+    // A source belongs to its node, whatever keeps others away.
+    node.hosting.taints.iter().find(keeps_away).filter(|_| !vertex.name.is_source())
+}
+
+fn tainted(taint: &Taint) -> String {
+    if taint.value.is_empty() { taint.key.clone() } else { format!("{}={}", taint.key, taint.value) }
 }
 
 /// Whether the resources suffice.

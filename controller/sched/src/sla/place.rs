@@ -59,7 +59,7 @@ impl Room<'_> {
             against.extend(siblings.map(|(node, _)| (*node, THERE.to_owned())));
             let (node, refusals) = fullest(&case, index, &against)?;
             placed.reasons.push(reason(&case, (index, node), portion, &refusals));
-            room.ledger.free[node] -= graph.vertices[index].need;
+            room.ledger.hold(&graph, index, node);
             placed.nodes.push(node);
         }
         Ok((Seated { graph, placed }, room))

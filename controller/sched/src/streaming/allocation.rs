@@ -101,7 +101,7 @@ impl Walk<'_> {
     }
 
     fn take(&mut self, vertex: usize, node: usize) {
-        self.ledger.free[node] -= self.case.graph.vertices[vertex].need;
+        self.ledger.hold(self.case.graph, vertex, node);
         self.work_s[node] += self.case.graph.vertices[vertex].work_s[node];
         self.nodes.push(node);
     }

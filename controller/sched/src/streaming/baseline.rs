@@ -31,7 +31,7 @@ pub(crate) fn whole_job(case: &Case<'_>, ranking: Ranking) -> Result<Placed, Stu
         let Some(node) = refusals.iter().position(Option::is_none) else {
             return Err(stuck(0, refusals));
         };
-        ledger.free[node] -= case.graph.vertices[0].need;
+        ledger.hold(case.graph, 0, node);
         nodes.push(node);
         reasons.push(format!("source -> {}: the source's own node", case.world.name(node)));
     }
@@ -75,8 +75,13 @@ fn refuse_whole(case: &Case<'_>, ledger: &Ledger, first: usize, node: usize) -> 
         }
         free -= vertex.need;
     }
-    let from = case.graph.fixed(0).and_then(|source| case.world.index(source));
-    match from {
+    let source = case.graph.fixed(0).and_then(|source| case.world.index(source));
+    let mut nodes = vec![node; case.graph.vertices.len()];
+    nodes[..first].fill(source.unwrap_or(node));
+    if let Some((vertex, text)) = case.broken_rule(&nodes) {
+        return Some(format!("{}: {text}", case.graph.vertices[vertex].name));
+    }
+    match source {
         Some(from) if from != node && !hop_tree(&case.world.graph, from).distance(node).is_finite() => {
             Some(format!("no path from {}", case.world.name(from)))
         }

@@ -99,7 +99,8 @@ impl<'c, 't, 'g> Climb<'c, 't, 'g> {
         let mut empty = case.ledger.clone();
         let plenty = Amount { cpu: i64::MAX, memory: i64::MAX, storage: i64::MAX };
         empty.free.fill(plenty);
-        let fits = |vertex| case.refusals(vertex, &empty, Fit::AtLeast).iter().map(Option::is_none).collect();
+        let fits =
+            |vertex| case.refusals_apart(vertex, &empty, Fit::AtLeast).iter().map(Option::is_none).collect();
         let allowed = (0..case.graph.vertices.len()).map(fits).collect();
         Self { case, capacity, pulls, allowed, tables, sent: Vec::new() }
     }
@@ -166,7 +167,7 @@ impl<'c, 't, 'g> Climb<'c, 't, 'g> {
 
     fn fits(&self, nodes: &[usize]) -> bool {
         let vertices = &self.case.graph.vertices;
-        nodes.iter().enumerate().all(|(index, node)| {
+        let room = nodes.iter().enumerate().all(|(index, node)| {
             if !self.allowed[index][*node] {
                 return false;
             }
@@ -178,7 +179,8 @@ impl<'c, 't, 'g> Climb<'c, 't, 'g> {
             let here = vertices.iter().zip(nodes).filter(|(_, at)| *at == node);
             here.for_each(|(vertex, _)| need += vertex.need);
             holds(&self.case.ledger.free[*node], &need)
-        })
+        });
+        room && self.case.broken_rule(nodes).is_none()
     }
 
     /// The quick judgement over fixed paths; none too where the placement does fewer items a second than the

@@ -17,7 +17,7 @@ pub(crate) fn packed(case: &Case<'_>) -> Option<Placed> {
     let mut nodes = vec![0; vertices.len()];
     for vertex in order {
         let node = case.refusals(vertex, &ledger, Fit::AtLeast).iter().position(Option::is_none)?;
-        ledger.free[node] -= vertices[vertex].need;
+        ledger.hold(case.graph, vertex, node);
         nodes[vertex] = node;
     }
     let reasons = vec!["start: tasks packed by memory request, largest first".to_owned()];
@@ -46,7 +46,7 @@ pub(crate) fn near(case: &Case<'_>, floor: f64, pulls: &PullCosts) -> Option<Pla
         };
         let node = open.into_iter().find(holds)?;
         nodes[vertex] = node;
-        ledger.free[node] -= case.graph.vertices[vertex].need;
+        ledger.hold(case.graph, vertex, node);
     }
     let reasons = vec!["start: each task as near to its inputs as processors allow".to_owned()];
     Some(Placed { nodes, reasons })

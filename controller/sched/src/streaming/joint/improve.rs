@@ -86,6 +86,9 @@ impl Improve<'_, '_> {
         if seats.iter().any(|(job, seat)| !self.room.works(seat, items[*job])) {
             return;
         }
+        if !self.room.rules_hold(&seats) {
+            return;
+        }
         let more = |(job, seat): &(usize, Seat)| {
             self.cost(*job, seat) - self.cost(*job, &self.room.members[*job].seat)
         };

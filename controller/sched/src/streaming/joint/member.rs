@@ -39,7 +39,8 @@ pub(super) struct Member<'a> {
 
 impl<'a> Member<'a> {
     /// A running job of the profile; none if it is another's or a batch's, may not change, or has lost a node or link.
-    /// Copies have to stay apart, which no search here looks after: jobs with some keep what they have.
+    /// Copies have to stay apart, which no search here looks after: jobs with some keep what they have. One with
+    /// rules about other tasks stays where it is: those rules were asked when it was placed, and others' since.
     pub(super) fn of(world: &World<'_>, held: &'a Held<'a>) -> Option<Self> {
         let apart = held.job.kind == Kind::Batch || held.change == Change::Nothing;
         if held.plan.profile != Strategy::Edgeloom.name() || apart {
@@ -53,7 +54,8 @@ impl<'a> Member<'a> {
         let nodes = nodes_of(world, &graph, &held.plan)?;
         let flows = routed(world, &graph, &nodes, &held.plan.flows)?;
         let seat = seat(world, &graph, nodes, flows);
-        Some(Self { held: Some(held), graph, change: held.change, seat, why: None })
+        let change = if graph.has_rules { held.change.min(Change::Routes) } else { held.change };
+        Some(Self { held: Some(held), graph, change, seat, why: None })
     }
 
     /// Whether it sits on other nodes than it runs on.

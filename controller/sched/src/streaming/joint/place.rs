@@ -63,8 +63,8 @@ fn make_room(
         let mut ledger = room.ledger(Some(other), items);
         let newcomer = Case { world: room.world, graph, ledger: &ledger };
         let Ok(found) = candidates(&newcomer, &links, pulls, &mut room.tables) else { continue };
-        for (vertex, node) in graph.vertices.iter().zip(&found[0].placed.nodes) {
-            ledger.free[*node] -= vertex.need;
+        for (vertex, node) in found[0].placed.nodes.iter().enumerate() {
+            ledger.hold(graph, vertex, *node);
         }
         let member = &room.members[other];
         let case = Case { world: room.world, graph: &member.graph, ledger: &ledger };

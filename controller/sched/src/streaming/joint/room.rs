@@ -1,5 +1,6 @@
 //! What the members share, and how much each gets of it.
 
+use super::super::Case;
 use super::super::fixed_paths::Tables;
 use super::super::jrba::open;
 use super::super::params::{FAIR_PREFERENCE, LEAST_FLOOR, LEAST_RATE_BPS, NEWCOMER_PART, WORTH_EXPONENT};
@@ -48,13 +49,32 @@ impl<'a> Room<'a> {
         let mut ledger = self.fixed.clone();
         for (index, member) in self.members.iter().enumerate().filter(|(index, member)| holds(*index, member))
         {
-            for (vertex, node) in member.graph.vertices.iter().zip(&member.seat.nodes) {
-                ledger.free[*node] -= vertex.need;
+            for (at, (vertex, node)) in member.graph.vertices.iter().zip(&member.seat.nodes).enumerate() {
+                ledger.hold(&member.graph, at, *node);
                 ledger.busy[*node] += vertex.work_s[*node] * items.get(index).copied().unwrap_or(0.0);
                 ledger.containers[*node] += u32::from(vertex.runs);
             }
         }
         ledger
+    }
+
+    /// Whether rules about other tasks hold of these members in other seats.
+    pub(super) fn rules_hold(&self, other: &[(usize, Seat)]) -> bool {
+        let ruled = self.fixed.ruled || self.members.iter().any(|member| member.graph.has_rules);
+        if !ruled && !self.world.limits_containers {
+            return true;
+        }
+        let seats = self.seats(other);
+        other.iter().all(|(index, seat)| {
+            let mut ledger = self.fixed.clone();
+            let rest = self.members.iter().zip(&seats).enumerate().filter(|(at, _)| at != index);
+            for (_, (member, seat)) in rest {
+                (0..seat.nodes.len()).for_each(|at| ledger.hold(&member.graph, at, seat.nodes[at]));
+            }
+            let graph = &self.members[*index].graph;
+            let case = Case { world: self.world, graph, ledger: &ledger };
+            case.broken_rule(&seat.nodes).is_none()
+        })
     }
 
     /// Links as one job may count on them: what the others do not need, or a part of what they share.

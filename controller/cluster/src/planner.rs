@@ -13,6 +13,7 @@ use edgeloom_common::ids::{JobName, NodeId, TaskName};
 use edgeloom_common::topics::DOCUMENT_MAX;
 use edgeloom_common::units::TCP_GOODPUT;
 use edgeloom_sched::plan::{Decision, JobPlan, Unplaced};
+use edgeloom_sched::scoring::Scoring;
 use edgeloom_sched::snapshot::{Change, Policy, Processors, Profiles, Running, Snapshot, Waiting};
 use edgeloom_sched::{Profile, check, decide};
 use std::collections::{BTreeMap, BTreeSet};
@@ -98,6 +99,7 @@ impl Planner<'_> {
             link_share: LINK_SHARE,
             processors: Processors::Shared,
             policy: Policy::default(),
+            scoring: Scoring::default(),
             nodes,
             links: self.nodes.links(),
             running: self.running(),

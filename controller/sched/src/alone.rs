@@ -3,14 +3,16 @@
 use edgeloom_common::job::Selector;
 use edgeloom_common::units::BitRate;
 
-use crate::batch::place_jobs;
-use crate::case::{Case, Stuck};
+use crate::batch::{Scheduler, place_jobs};
+use crate::case::{Case, Placed, Stuck};
 use crate::copies::with_copies;
 use crate::images::{JobImages, PullCosts, Stores};
 use crate::job_graph::JobGraph;
+use crate::kube::Baseline;
 use crate::ledger::{HeldJobs, Ledger};
+use crate::one_by_one::{Judge, one_by_one};
 use crate::profile::Room;
-use crate::sla;
+use crate::sla::{self, Rules};
 use crate::snapshot::{Duplex, Link, Node, Snapshot, Waiting};
 use crate::streaming::{Outcome, decide_one, give_bandwidth};
 use crate::world::World;
@@ -25,29 +27,43 @@ pub(crate) fn decide_alone(
     others: &HeldJobs<'_>,
     (entry, stores): (&Waiting, &Stores),
 ) -> Result<Outcome, Stuck> {
+    let scored = |profile: &str, judge: &dyn Judge| {
+        with_copies(case, others, &entry.profiles, |case| {
+            let images = JobImages::of(case.world, case.graph, entry);
+            give_bandwidth(case, profile, one_by_one(case, &images, stores, judge)?)
+        })
+    };
     match room {
         Room::Streaming(strategy) => with_copies(case, others, &entry.profiles, |case| {
             let images = JobImages::of(case.world, case.graph, entry);
             decide_one(case, strategy, others, &PullCosts::of(case.world, &images, stores))
         }),
-        Room::Sla(rules) => {
-            let queue = std::slice::from_ref(case.graph);
-            let served = sla::serve(case.world, case.ledger, queue, &rules).into_iter().next();
-            let (_, seated) = served.expect("a queue of one is served one answer");
-            let seated = seated?;
-            give_bandwidth(&Case { graph: &seated.graph, ..*case }, sla::NAME, seated.placed)
-        }
-        Room::Batch(scheduler) => {
-            let answers = place_jobs((case.world, case.ledger), scheduler, &[(case.graph, 0.0)]);
-            let answer = answers.into_iter().next().expect("a batch of one is given one answer");
-            let placed = answer.map_err(|(stuck, _)| stuck)?;
-            // A batch knows no rules about other tasks.
-            if let Some((vertex, text)) = case.broken_rule(&placed.nodes) {
-                return Err(Stuck { vertex, refusals: vec![text; case.world.nodes.len()] });
+        Room::Sla(rules) => alone_in_queue(case, &rules),
+        Room::Batch(scheduler) => match alone_in_batch(case, scheduler) {
+            Ok(placed) if case.broken_rule(&placed.nodes).is_none() => {
+                give_bandwidth(case, scheduler.name(), placed)
             }
-            give_bandwidth(case, scheduler.name(), placed)
-        }
+            // A batch knows no rules about other tasks: those that have some go where it is fullest and they hold.
+            Ok(_) => scored(scheduler.name(), &Baseline::Swarm),
+            Err(stuck) => Err(stuck),
+        },
+        Room::Kube(baseline) => scored(baseline.name(), &baseline),
+        Room::Layers(layers) => scored(layers.name(), &layers),
     }
+}
+
+fn alone_in_queue(case: &Case<'_>, rules: &Rules) -> Result<Outcome, Stuck> {
+    let queue = std::slice::from_ref(case.graph);
+    let served = sla::serve(case.world, case.ledger, queue, rules).into_iter().next();
+    let (_, seated) = served.expect("a queue of one is served one answer");
+    let seated = seated?;
+    give_bandwidth(&Case { graph: &seated.graph, ..*case }, sla::NAME, seated.placed)
+}
+
+fn alone_in_batch(case: &Case<'_>, scheduler: Scheduler) -> Result<Placed, Stuck> {
+    let answers = place_jobs((case.world, case.ledger), scheduler, &[(case.graph, 0.0)]);
+    let answer = answers.into_iter().next().expect("a batch of one is given one answer");
+    answer.map_err(|(stuck, _)| stuck)
 }
 
 /// Whether the job finds no place even with every node ready and reached, and nothing else running. One that
@@ -68,7 +84,8 @@ pub(crate) fn emptied(snapshot: &Snapshot) -> Snapshot {
     // The hub of the links to come has to pass on, and not to depend on the order of the list.
     nodes.sort_by(|x, y| (!x.shapes_flows, &x.id).cmp(&(!y.shapes_flows, &y.id)));
     let links = [snapshot.links.clone(), star(&nodes)].concat();
-    Snapshot { nodes, links, running: Vec::new(), waiting: Vec::new(), ..*snapshot }
+    let scoring = snapshot.scoring.clone();
+    Snapshot { nodes, links, running: Vec::new(), waiting: Vec::new(), scoring, ..*snapshot }
 }
 
 /// Whether a world in which nothing runs has no place for the job.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use crate::filter::{Amount, Resident};
 use crate::job_graph::{JobGraph, Vertex};
 use crate::plan::JobPlan;
+use crate::score::resources::unasked;
 use crate::snapshot::{Change, Node, Profiles, Running};
 use crate::world::World;
 
@@ -46,6 +47,8 @@ pub(crate) struct Ledger {
     pub(crate) containers: Vec<u32>,
     /// Per node: containers that run or are placed.
     pub(crate) slots: Vec<u32>,
+    /// Per node: what Kubernetes counts for containers that ask for no CPU or memory.
+    pub(crate) unasked: Vec<Amount>,
     /// Per node: tasks that rules of others may look at.
     pub(crate) residents: Vec<Vec<Arc<Resident>>>,
     /// Some node has residents.
@@ -64,6 +67,7 @@ impl Ledger {
             busy: vec![0.0; world.nodes.len()],
             containers: vec![0; world.nodes.len()],
             slots: vec![0; world.nodes.len()],
+            unasked: vec![Amount::default(); world.nodes.len()],
             residents: vec![Vec::new(); world.nodes.len()],
             ruled: false,
             fresh: BTreeSet::new(),
@@ -104,6 +108,7 @@ impl Ledger {
             return;
         }
         self.slots[node] = self.slots[node].saturating_add(1);
+        self.unasked[node] += unasked(&wanted.need);
         if graph.has_rules {
             self.ruled = true;
             self.residents[node].push(Arc::new(Resident::of(graph, vertex)));

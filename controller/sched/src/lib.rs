@@ -8,6 +8,7 @@
 pub mod batch;
 pub mod plan;
 pub mod pull;
+pub mod scoring;
 pub mod sla;
 pub mod snapshot;
 
@@ -20,13 +21,23 @@ mod explain;
 mod filter;
 mod images;
 mod job_graph;
+mod kube;
+mod layers;
 mod ledger;
+mod one_by_one;
 mod opt;
 mod profile;
 mod queues;
 mod route;
+mod score;
 mod streaming;
 mod world;
+
+#[cfg(test)]
+extern crate self as edgeloom_sched;
+#[cfg(test)]
+#[path = "../tests/worlds/mod.rs"]
+mod worlds;
 
 pub use check::{Violation, check};
 pub use explain::{JobExplanation, explain};

@@ -14,6 +14,8 @@ use crate::case::Case;
 use crate::explain::unplaced;
 use crate::images::{JobImages, Stores};
 use crate::job_graph::JobGraph;
+use crate::kube::Baseline;
+use crate::layers::Layers;
 use crate::ledger::{Held, HeldJobs, Ledger};
 use crate::plan::{Decision, JobPlan};
 use crate::queues::Queues;
@@ -22,7 +24,7 @@ use crate::snapshot::{Change, Snapshot, Waiting};
 use crate::streaming::{Outcome, Strategy, rebalance};
 use crate::world::World;
 
-const PROFILES: [Profile; 10] = [
+const PROFILES: [Profile; 16] = [
     Profile(Room::Streaming(Strategy::Edgeloom)),
     Profile(Room::Streaming(Strategy::Otfa)),
     Profile(Room::Streaming(Strategy::Otfs)),
@@ -33,6 +35,12 @@ const PROFILES: [Profile; 10] = [
     Profile(Room::Sla(Rules::PAPER)),
     Profile(Room::Batch(Scheduler::EcschedDp)),
     Profile(Room::Batch(Scheduler::EcschedMl)),
+    Profile(Room::Kube(Baseline::Kube)),
+    Profile(Room::Layers(Layers::Fixed)),
+    Profile(Room::Layers(Layers::Adaptive)),
+    Profile(Room::Kube(Baseline::Swarm)),
+    Profile(Room::Kube(Baseline::SwarmSpread)),
+    Profile(Room::Kube(Baseline::SwarmRandom)),
 ];
 const NAMES: [&str; PROFILES.len()] = {
     let mut names = [""; PROFILES.len()];
@@ -54,6 +62,8 @@ pub(crate) enum Room {
     Streaming(Strategy),
     Sla(Rules),
     Batch(Scheduler),
+    Kube(Baseline),
+    Layers(Layers),
 }
 
 impl Profile {
@@ -64,6 +74,8 @@ impl Profile {
             Room::Streaming(strategy) => strategy.name(),
             Room::Sla(_) => sla::NAME,
             Room::Batch(scheduler) => scheduler.name(),
+            Room::Kube(baseline) => baseline.name(),
+            Room::Layers(layers) => layers.name(),
         }
     }
 

@@ -32,7 +32,7 @@ impl<'a> Queues<'a> {
     pub(crate) fn takes(&mut self, world: &World<'_>, entry: &'a Waiting, room: Room) -> bool {
         let ruled = || entry.job.tasks.values().any(|task| !task.placement.is_anywhere());
         match room {
-            Room::Streaming(_) => return false,
+            Room::Streaming(_) | Room::Kube(_) | Room::Layers(_) => return false,
             Room::Batch(_) if world.limits_containers || ruled() => return false,
             Room::Sla(rules) => self.sla.push((entry, rules)),
             Room::Batch(scheduler) => {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::batch::Packing;
 use crate::plan::JobPlan;
 use crate::pull::{Goodput, Held, Image};
+use crate::scoring::Scoring;
 
 /// The cluster as it is now. Nodes and links are sorted by name; equal snapshots give equal plans.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +24,8 @@ pub struct Snapshot {
     pub link_share: f64,
     pub processors: Processors,
     pub policy: Policy,
+    /// What the profiles that score nodes one task at a time go by.
+    pub scoring: Scoring,
     pub nodes: Vec<Node>,
     pub links: Vec<Link>,
     /// Committed jobs, with what each was given.

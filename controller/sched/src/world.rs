@@ -7,6 +7,7 @@ use edgeloom_common::ids::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::route::{Arc, Graph};
+use crate::scoring::Scoring;
 use crate::snapshot::{Duplex, Link, Node, Policy, Processors, Snapshot};
 
 /// What stays the same while jobs come and go.
@@ -25,6 +26,8 @@ pub(crate) struct World<'a> {
     pub(crate) goodput: f64,
     pub(crate) processors: Processors,
     pub(crate) policy: Policy,
+    pub(crate) scoring: &'a Scoring,
+    pub(crate) seed: u64,
     /// Some node takes only so many containers.
     pub(crate) limits_containers: bool,
     /// Some node has taints.
@@ -52,6 +55,8 @@ impl<'a> World<'a> {
             goodput: snapshot.goodput,
             processors: snapshot.processors,
             policy: snapshot.policy,
+            scoring: &snapshot.scoring,
+            seed: snapshot.seed,
         };
         let mut links: Vec<&Link> = snapshot.links.iter().collect();
         links.sort_by(|x, y| (&x.a, &x.b).cmp(&(&y.a, &y.b)));

@@ -12,6 +12,7 @@ use edgeloom_common::ids::JobName;
 use edgeloom_common::job::Job;
 use edgeloom_sched::Profile;
 use edgeloom_sched::plan::Unplaced;
+use edgeloom_sched::scoring::Scoring;
 use edgeloom_sched::snapshot::{Link, Node, Policy, Processors, Profiles, Running, Snapshot, Waiting};
 use std::collections::BTreeMap;
 
@@ -94,6 +95,7 @@ impl<'a> Simulation<'a> {
             link_share: setting.link_share,
             processors: setting.processors,
             policy: setting.policy,
+            scoring: Scoring::default(),
             nodes: setting.nodes,
             links: setting.links,
             running: Vec::new(),

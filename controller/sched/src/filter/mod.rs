@@ -6,7 +6,7 @@
 
 mod rules;
 
-pub(crate) use rules::{Resident, Rules};
+pub(crate) use rules::{Resident, Rules, looks_at, place, selects};
 
 use edgeloom_common::job::{Attribute, Constraint, Effect, Resources, Taint};
 use edgeloom_common::units::{Bytes, MilliCores};

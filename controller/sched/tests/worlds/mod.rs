@@ -8,6 +8,7 @@ use edgeloom_common::job::{Disconnect, Job, Kind, Placement, Program, Resources,
 use edgeloom_common::units::{BitRate, Bytes, MilliCores, Work};
 use edgeloom_sched::plan::JobPlan;
 use edgeloom_sched::pull::{Image, Layer};
+use edgeloom_sched::scoring::Scoring;
 use edgeloom_sched::snapshot::{
     Change, Duplex, Hosting, Link, Node, Policy, Processors, Profiles, Running, Snapshot, Waiting,
 };
@@ -105,6 +106,7 @@ pub fn snapshot(nodes: Vec<Node>, links: Vec<Link>, jobs: Vec<Job>) -> Snapshot 
         link_share: 1.0,
         processors: Processors::Shared,
         policy: Policy::default(),
+        scoring: Scoring::default(),
         nodes,
         links,
         running: Vec::new(),

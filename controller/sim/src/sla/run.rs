@@ -6,6 +6,7 @@ use edgeloom_common::job::{
 };
 use edgeloom_common::units::{Bytes, MilliCores};
 use edgeloom_sched::plan::JobPlan;
+use edgeloom_sched::scoring::Scoring;
 use edgeloom_sched::snapshot::{
     Change, Hosting, Node, Policy as Leave, Processors, Profiles, Running, Snapshot, Waiting,
 };
@@ -149,6 +150,7 @@ fn cluster(seed: u64) -> Snapshot {
         link_share: 1.0,
         processors: Processors::Shared,
         policy: Leave::default(),
+        scoring: Scoring::default(),
         nodes: nodes.collect(),
         links: Vec::new(),
         running: Vec::new(),

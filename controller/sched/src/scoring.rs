@@ -9,6 +9,24 @@ pub struct Scoring {
     pub plugins: Plugins,
     pub locality: Locality,
     pub layers: LayerScoring,
+    pub room: Room,
+}
+
+/// What the default profile would rather pull than fill a node up or use it one-sidedly, for tasks that exchange
+/// nothing: bytes of layers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// For a node whose scarcer resource is full over one that is empty.
+    pub fill: Bytes,
+    /// For an imbalance of CPU and memory (Eq. 11) of 1 over none.
+    pub imbalance: Bytes,
+}
+
+impl Default for Room {
+    /// Found by trying 30 to 500 MB on 300 random orders of requests for images of 195 MB on average.
+    fn default() -> Self {
+        Self { fill: Bytes(60_000_000), imbalance: Bytes(200_000_000) }
+    }
 }
 
 /// What each plugin's score of 0 to 100 counts for; 0 switches it off.

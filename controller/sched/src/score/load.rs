@@ -35,6 +35,11 @@ impl Shares {
         (self.cpu - self.memory).abs() / 2.0
     }
 
+    /// That of the two which runs out first.
+    pub(crate) fn fill(self) -> f64 {
+        self.cpu.max(self.memory)
+    }
+
     /// The mean of CPU and memory, 0 to 100.
     pub(crate) fn load(self) -> f64 {
         f64::midpoint(self.cpu.min(1.0), self.memory.min(1.0)) * 100.0

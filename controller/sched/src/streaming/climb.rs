@@ -8,6 +8,7 @@
 use std::cmp::Ordering;
 
 use super::fixed_paths::{Kind, Sent, Tables};
+use super::fullness::fullness;
 use super::moves::moves;
 use super::params::{HEADROOM, LEAST_GAIN, ROUNDS};
 use super::predict::compute_limit;
@@ -20,10 +21,12 @@ use crate::images::PullCosts;
 pub(crate) struct Score {
     /// Over the horizon, in which the job waits for its pulls first.
     pub(crate) items_per_s: f64,
-    /// Image bytes to fetch.
+    /// Image bytes to fetch; of a job without flows with what the room that it takes is worth.
     pub(crate) bytes: f64,
     /// Wire bits an item, each counted once a hop.
     pub(crate) bit_hops: f64,
+    /// What the room that it takes is worth.
+    pub(crate) fullness: f64,
 }
 
 impl Score {
@@ -40,7 +43,8 @@ impl Score {
             true => Ordering::Equal,
             false => own.total_cmp(&other),
         };
-        compare(self.bytes, other.bytes).then(compare(self.bit_hops, other.bit_hops))
+        let traffic = compare(self.bit_hops, other.bit_hops);
+        compare(self.bytes, other.bytes).then(traffic).then(compare(self.fullness, other.fullness))
     }
 }
 
@@ -205,7 +209,9 @@ impl<'c, 't, 'g> Climb<'c, 't, 'g> {
     }
 
     fn cost(&self, nodes: &[usize], (items_per_s, bit_hops): (f64, f64)) -> Score {
-        Score { items_per_s, bytes: self.pulls.total(nodes), bit_hops }
+        let (fetched, fullness) = (self.pulls.total(nodes), fullness(self.case, nodes));
+        let bytes = if self.case.graph.edges.is_empty() { fetched + fullness } else { fetched };
+        Score { items_per_s, bytes, bit_hops, fullness }
     }
 
     fn reason(&self, at: &Summit, new: &[usize], score: &Score) -> String {

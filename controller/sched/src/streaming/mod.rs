@@ -23,6 +23,7 @@ mod baseline;
 mod bench;
 mod climb;
 mod fixed_paths;
+mod fullness;
 mod joint;
 mod jrba;
 mod moves;

@@ -5,6 +5,7 @@
 //! The same seeds give the same bytes, all but `timing`, which holds how long decisions took on this machine.
 
 pub mod batch;
+pub mod layers;
 mod parallel;
 pub mod plot;
 mod random;
@@ -69,4 +70,10 @@ pub(crate) fn profiles(names: &[String]) -> Result<Vec<edgeloom_sched::Profile>,
 pub(crate) fn within(setting: &'static str, value: f64, (least, most): (f64, f64)) -> Result<(), SimError> {
     let inside = (least..=most).contains(&value);
     if inside { Ok(()) } else { Err(SimError::Setting { setting, value, least, most }) }
+}
+
+/// A number of things that is swept. Saturates, and so stays out of bounds where it was.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "casts from float saturate")]
+pub(crate) fn count(value: f64) -> usize {
+    value.round() as usize
 }

@@ -1,6 +1,7 @@
 //! Figures: read as XML, with a mark or a bar for every row.
 
-use edgeloom_sim::plot::svg;
+use edgeloom_sim::layers::{Settings as LayerSettings, run_layers};
+use edgeloom_sim::plot::{layers_svg, svg};
 use edgeloom_sim::streaming::{Execution, Experiment, Settings, run_streaming};
 use quick_xml::Reader;
 use quick_xml::events::Event;
@@ -59,4 +60,15 @@ fn a_sweep_draws_marked_lines_over_its_axis() {
     assert_eq!((counts["circle"], counts["polygon"]), (1 + 4 * 2, 2 * (1 + 4 * 2)));
     assert!(text.contains("mean link bandwidth (Mbit/s)"), "{text}");
     assert!(!svg(&experiment(None)).contains("NaN"));
+}
+
+#[test]
+fn layers_have_a_bar_a_profile_and_a_line_over_the_containers() {
+    let settings = LayerSettings { seeds: 2, containers: 5, ..LayerSettings::default() };
+    let experiment = run_layers(&settings, &Execution { threads: 2, progress: &|_| () }).unwrap();
+    let (counts, text) = elements(&layers_svg(&experiment));
+    assert_eq!(counts["rect"], 1 + 7 * 4);
+    // The mark of kube is a disc: one in the legend, one a container.
+    assert_eq!(counts["circle"], 1 + 5);
+    assert!(text.contains("Downloaded after each container") && text.contains("4 nodes"), "{text}");
 }

@@ -1,9 +1,9 @@
 //! The figure of a batch experiment: bars by profile; over time also the factors of improvement by percentile.
 
-use super::canvas::{Anchor, Canvas, Font};
 use super::panel::{Panel, Point, Series, XAxis};
-use super::{COLOURS, COLUMNS, HEAD, HEIGHT, WIDTH, legend, style};
+use super::{COLOURS, Head, figure, styles};
 use crate::batch::{Experiment, Row, Scenario, Timing};
+use crate::streaming::PROFILES;
 
 /// What a panel of bars shows.
 struct Bars {
@@ -42,24 +42,13 @@ const P99: Bars = Bars {
 
 /// The document.
 #[must_use]
-#[expect(clippy::cast_precision_loss, reason = "panels are few")]
 pub fn batch_svg(experiment: &Experiment) -> String {
     let over_time = experiment.settings.scenario != Scenario::OneShot;
     let bars: &[Bars] = if over_time { &[MEAN, P99, USED] } else { &[SCHEDULED, USED, DECISION] };
     let mut panels: Vec<Panel> = bars.iter().map(|bars| panel(experiment, bars)).collect();
     panels.extend(improvement(experiment));
-    let rows = panels.len().div_ceil(COLUMNS);
-    let mut canvas = Canvas::new(COLUMNS as f64 * WIDTH, HEAD + rows as f64 * HEIGHT);
-    canvas.text((24.0, 30.0), "Batches of containers by profile", Font::Title, Anchor::Start);
-    canvas.text((24.0, 48.0), &conditions(experiment), Font::Note, Anchor::Start);
-    if over_time {
-        legend(&mut canvas, &experiment.settings.profiles);
-    }
-    for (at, panel) in panels.iter().enumerate() {
-        let corner = ((at % COLUMNS) as f64 * WIDTH, HEAD + (at / COLUMNS) as f64 * HEIGHT);
-        panel.draw(&mut canvas, corner, (WIDTH, HEIGHT));
-    }
-    canvas.finish()
+    let head = Head { title: "Batches of containers by profile".to_owned(), note: conditions(experiment) };
+    figure(&head, over_time.then(|| styles(&experiment.settings.profiles, &PROFILES)), &panels)
 }
 
 fn panel(experiment: &Experiment, bars: &Bars) -> Panel<'static> {
@@ -91,12 +80,14 @@ fn improvement(experiment: &Experiment) -> Option<Panel<'static>> {
 }
 
 fn series(experiment: &Experiment, points: impl Fn(usize, &Row) -> Vec<Point>) -> Vec<Series> {
-    let profiles = &experiment.settings.profiles;
-    let one = |(at, row): (usize, &Row)| {
-        let mark = style(profiles, at);
-        Series { name: row.profile.clone(), colour: COLOURS[mark], mark, points: points(at, row) }
+    let styles = styles(&experiment.settings.profiles, &PROFILES);
+    let one = |(at, (row, (_, mark))): (usize, (&Row, (String, usize)))| Series {
+        name: row.profile.clone(),
+        colour: COLOURS[mark],
+        mark,
+        points: points(at, row),
     };
-    experiment.rows.iter().enumerate().map(one).collect()
+    experiment.rows.iter().zip(styles).enumerate().map(one).collect()
 }
 
 fn conditions(experiment: &Experiment) -> String {

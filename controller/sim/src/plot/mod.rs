@@ -8,10 +8,12 @@
 mod axis;
 mod batch;
 mod canvas;
+mod layers;
 mod panel;
 mod sla;
 
 pub use batch::batch_svg;
+pub use layers::layers_svg;
 
 use edgeloom_common::units::{BitRate, Bytes};
 
@@ -60,36 +62,46 @@ const METRICS: [Metric; 4] = [
     },
 ];
 
-/// The document.
+/// The document of the streaming experiment.
 #[must_use]
-#[expect(clippy::cast_precision_loss, reason = "panels and profiles are few")]
 pub fn svg(experiment: &Experiment) -> String {
-    let rows = METRICS.len().div_ceil(COLUMNS);
+    let settings = &experiment.settings;
+    let lines = settings.sweep.is_some();
+    let head = Head { title: title(settings), note: conditions(experiment) };
+    let panels: Vec<Panel> = METRICS.iter().map(|metric| panel(experiment, metric)).collect();
+    figure(&head, lines.then(|| styles(&settings.profiles, &PROFILES)), &panels)
+}
+
+/// What stands above the panels.
+struct Head {
+    title: String,
+    note: String,
+}
+
+/// A name with the number of its colour and mark.
+type Style = (String, usize);
+
+/// Panels row by row, below a head and, for lines, a legend.
+#[expect(clippy::cast_precision_loss, reason = "panels are few")]
+fn figure(head: &Head, legend: Option<Vec<Style>>, panels: &[Panel]) -> String {
+    let rows = panels.len().div_ceil(COLUMNS);
     let mut canvas = Canvas::new(COLUMNS as f64 * WIDTH, HEAD + rows as f64 * HEIGHT);
-    canvas.text((24.0, 30.0), &title(&experiment.settings), Font::Title, Anchor::Start);
-    canvas.text((24.0, 48.0), &conditions(experiment), Font::Note, Anchor::Start);
-    if experiment.settings.sweep.is_some() {
-        legend(&mut canvas, &experiment.settings.profiles);
+    canvas.text((24.0, 30.0), &head.title, Font::Title, Anchor::Start);
+    canvas.text((24.0, 48.0), &head.note, Font::Note, Anchor::Start);
+    if let Some(styles) = legend {
+        draw_legend(&mut canvas, &styles);
     }
-    for (at, metric) in METRICS.iter().enumerate() {
+    for (at, panel) in panels.iter().enumerate() {
         let corner = ((at % COLUMNS) as f64 * WIDTH, HEAD + (at / COLUMNS) as f64 * HEIGHT);
-        panel(experiment, metric).draw(&mut canvas, corner, (WIDTH, HEIGHT));
+        panel.draw(&mut canvas, corner, (WIDTH, HEIGHT));
     }
     canvas.finish()
 }
 
 fn panel(experiment: &Experiment, metric: &Metric) -> Panel<'static> {
     let settings = &experiment.settings;
-    let series = |(at, profile): (usize, &String)| Series {
-        name: profile.clone(),
-        colour: COLOURS[style(&settings.profiles, at)],
-        mark: style(&settings.profiles, at),
-        points: experiment
-            .rows
-            .iter()
-            .filter(|row| row.profile == *profile)
-            .map(|row| point(row, metric))
-            .collect(),
+    let points = |profile: &str| {
+        experiment.rows.iter().filter(|row| row.profile == profile).map(|row| point(row, metric)).collect()
     };
     let x = settings.sweep.as_ref().map_or(XAxis::Names, |sweep| XAxis::Numbers {
         label: match sweep.axis {
@@ -103,7 +115,10 @@ fn panel(experiment: &Experiment, metric: &Metric) -> Panel<'static> {
         title: metric.title,
         unit: metric.unit,
         x,
-        series: settings.profiles.iter().enumerate().map(series).collect(),
+        series: styles(&settings.profiles, &PROFILES)
+            .into_iter()
+            .map(|style| series(style, points))
+            .collect(),
     }
 }
 
@@ -141,24 +156,35 @@ fn conditions(experiment: &Experiment) -> String {
     parts.join(", ")
 }
 
+/// A profile's points in its colour.
+fn series((name, style): Style, points: impl Fn(&str) -> Vec<Point>) -> Series {
+    let points = points(&name);
+    Series { name, colour: COLOURS[style], mark: style, points }
+}
+
 /// Of lines; bars have their names below.
 #[expect(clippy::cast_precision_loss, reason = "profiles are few")]
-fn legend(canvas: &mut Canvas, profiles: &[String]) {
-    for (at, profile) in profiles.iter().enumerate() {
+fn draw_legend(canvas: &mut Canvas, styles: &[Style]) {
+    for (at, (name, style)) in styles.iter().enumerate() {
         let (x, y) = (28.0 + at as f64 * 110.0, 68.0);
-        let style = style(profiles, at);
-        let colour = COLOURS[style];
+        let colour = COLOURS[*style];
         canvas.line((x, y), (x + 24.0, y), colour, 2.0);
-        canvas.mark((x + 12.0, y), style, colour);
-        canvas.text((x + 30.0, y + 4.0), profile, Font::Label, Anchor::Start);
+        canvas.mark((x + 12.0, y), *style, colour);
+        canvas.text((x + 30.0, y + 4.0), name, Font::Label, Anchor::Start);
     }
 }
 
-/// Number of a profile's colour and mark.
-fn style(profiles: &[String], at: usize) -> usize {
-    let known = |name: &String| PROFILES.iter().position(|known| known == name);
-    let unknown = profiles[..at].iter().filter(|name| known(name).is_none()).count();
-    known(&profiles[at]).unwrap_or(PROFILES.len() + unknown) % COLOURS.len()
+/// Each profile with the number of its colour and mark: known ones have theirs in every figure.
+fn styles(profiles: &[String], known: &[&str]) -> Vec<Style> {
+    let mut unknown = 0;
+    let style = |name: &String| {
+        let at = known.iter().position(|known| known == name).unwrap_or_else(|| {
+            unknown += 1;
+            known.len() + unknown - 1
+        });
+        (name.clone(), at % COLOURS.len())
+    };
+    profiles.iter().map(style).collect()
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "settings are positive")]

@@ -4,7 +4,7 @@ use edgeloom_sched::snapshot::{Policy, Processors};
 use serde::Serialize;
 
 use super::{Axis, Sweep};
-use crate::{SimError, within};
+use crate::{SimError, count, within};
 
 /// Those of the paper, and ours.
 pub(crate) const PROFILES: [&str; 6] = ["lr", "br", "tp", "otfs", "otfa", "edgeloom"];
@@ -109,10 +109,4 @@ impl Settings {
         within("migration in seconds", self.migration_s, (0.0, 1e7))?;
         within("horizon in seconds", self.horizon_s.unwrap_or(0.0), (0.0, 1e7))
     }
-}
-
-/// Saturates, and so stays out of bounds where it was.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "casts from float saturate")]
-fn count(value: f64) -> usize {
-    value.round() as usize
 }

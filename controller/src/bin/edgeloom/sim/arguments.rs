@@ -6,6 +6,7 @@ use edgeloom_sched::snapshot::Processors;
 use edgeloom_sim::streaming::{Mix, Settings, Sweep};
 use std::path::PathBuf;
 
+use super::layers::Layers;
 use super::sla::Sla;
 
 /// Options that say something about random clusters only.
@@ -28,6 +29,10 @@ pub(crate) enum Experiment {
     /// On the machines of the ECSched paper, or on thousands of cloud instances; against the queues of
     /// Kubernetes and Swarm, blocking and not.
     Batch(Box<super::batch::Batch>),
+    /// Containers asked for one after the other: how many bytes of their images each profile fetches.
+    ///
+    /// With real images, on the workers and with the request mix of the LRScheduler paper.
+    Layers(Layers),
 }
 
 #[derive(Debug, Args)]

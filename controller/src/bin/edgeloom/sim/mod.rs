@@ -5,6 +5,7 @@
 
 mod arguments;
 mod batch;
+mod layers;
 mod progress;
 mod sla;
 mod table;
@@ -15,8 +16,8 @@ pub(crate) use arguments::Experiment;
 use crate::commands::Printer;
 use crate::error::Error;
 use arguments::Streaming;
-use edgeloom_sim::available_threads;
 use edgeloom_sim::streaming::{Execution, run_streaming};
+use edgeloom_sim::{SimError, available_threads};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ pub(crate) fn run(experiment: Experiment, printer: &Printer) -> Result<(), Error
         Experiment::Streaming(arguments) => streaming(&arguments, printer),
         Experiment::Sla(arguments) => sla::sla(&arguments, printer),
         Experiment::Batch(arguments) => batch::run(&arguments, printer),
+        Experiment::Layers(arguments) => layers::run(&arguments, printer),
     }
 }
 
@@ -44,10 +46,18 @@ fn streaming(arguments: &Streaming, printer: &Printer) -> Result<(), Error> {
 }
 
 fn experiment(arguments: &Streaming) -> Result<edgeloom_sim::streaming::Experiment, Error> {
-    let threads = arguments.threads.unwrap_or_else(available_threads);
-    let line = progress::Line::new(arguments.progress);
-    let execution = Execution { threads, progress: &|done| line.show(&done) };
-    let experiment = run_streaming(&arguments.settings(), &execution);
+    let settings = arguments.settings();
+    watched((arguments.threads, arguments.progress), |execution| run_streaming(&settings, execution))
+}
+
+/// Runs an experiment on so many threads and tells of its progress.
+fn watched<T>(
+    (threads, tell): (Option<usize>, bool),
+    run: impl FnOnce(&Execution<'_>) -> Result<T, SimError>,
+) -> Result<T, Error> {
+    let threads = threads.unwrap_or_else(edgeloom_sim::available_threads);
+    let line = progress::Line::new(tell);
+    let experiment = run(&Execution { threads, progress: &|done| line.show(&done) });
     line.clear();
     Ok(experiment?)
 }

@@ -6,13 +6,13 @@
 use crate::announce;
 use crate::firewall;
 use crate::kernel::{Kernel, KernelError, Offered};
+use crate::netlink::message::Message;
 use crate::netlink::nft::{self, Netfilter};
 use crate::netlink::qdisc::Listed;
 use crate::netlink::socket::Connection;
 use crate::netlink::{class, link, neighbour, qdisc, route, rule};
 use crate::object::{Class, Counter, Found, Leaf, Operation, Root, Route};
 use crate::sysctl;
-use netlink_packet_route::RouteNetlinkMessage;
 use netlink_sys::protocols::{NETLINK_NETFILTER, NETLINK_ROUTE};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -26,7 +26,7 @@ const PROBE_TABLE: &str = "edgeloom-probe";
 /// One network namespace of this machine.
 #[derive(Debug)]
 pub struct Linux {
-    route: Connection<RouteNetlinkMessage>,
+    route: Connection<Message>,
     /// None where the kernel has no nfnetlink.
     netfilter: Option<Netfilter>,
     /// Interface indices as of the last listing.

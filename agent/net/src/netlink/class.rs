@@ -3,13 +3,13 @@
 //! `tc_htb_opt` is two rate specifications, then burst and ceiling burst in scheduler ticks of 64 ns at
 //! the class's rate, quantum, level and priority (`linux/pkt_sched.h`).
 
+use super::message::Message;
 use super::qdisc::{ROOT, kind, message, raw_options};
 use super::socket::Connection;
 use crate::kernel::KernelError;
 use crate::object::{Class, Counter};
 use crate::tag::{HTB_MAJOR, LINK_MINOR};
 use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NlasIterator};
-use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption, TcStats2};
 
 /// `TCA_HTB_PARMS`
@@ -30,7 +30,7 @@ const QUANTUM: u32 = 2 * 1514;
 
 /// Makes a class under the link's class, or changes it in place.
 pub(crate) fn put(
-    connection: &mut Connection<RouteNetlinkMessage>,
+    connection: &mut Connection<Message>,
     index: u32,
     minor: u16,
     class: Class,
@@ -39,27 +39,27 @@ pub(crate) fn put(
     let mut request = message(index, above, TcHandle { major: HTB_MAJOR, minor });
     request.attributes.push(TcAttribute::Kind("htb".to_owned()));
     request.attributes.push(TcAttribute::Options(options(class)));
-    connection.request(RouteNetlinkMessage::NewTrafficClass(request), NLM_F_CREATE)
+    connection.request(Message::NewTrafficClass(request), NLM_F_CREATE)
 }
 
 /// Removes a class with its queue.
 pub(crate) fn remove(
-    connection: &mut Connection<RouteNetlinkMessage>,
+    connection: &mut Connection<Message>,
     index: u32,
     minor: u16,
 ) -> Result<(), KernelError> {
     let request = message(index, TcHandle::UNSPEC, TcHandle { major: HTB_MAJOR, minor });
-    connection.request(RouteNetlinkMessage::DelTrafficClass(request), 0)
+    connection.request(Message::DelTrafficClass(request), 0)
 }
 
 /// Our classes of one interface with what they count.
 pub(crate) fn list(
-    connection: &mut Connection<RouteNetlinkMessage>,
+    connection: &mut Connection<Message>,
     index: u32,
 ) -> Result<Vec<(u16, Class, Counter)>, KernelError> {
-    let request = || RouteNetlinkMessage::GetTrafficClass(message(index, TcHandle::UNSPEC, TcHandle::UNSPEC));
+    let request = || Message::GetTrafficClass(message(index, TcHandle::UNSPEC, TcHandle::UNSPEC));
     connection.dump(request, |answer| match answer {
-        RouteNetlinkMessage::NewTrafficClass(class) => read(&class),
+        Message::NewTrafficClass(class) => read(&class),
         _ => None,
     })
 }

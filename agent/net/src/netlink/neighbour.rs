@@ -1,14 +1,15 @@
 //! Entries of the neighbour table.
 
+use super::message::Message;
 use super::socket::Connection;
 use crate::kernel::KernelError;
+use netlink_packet_route::AddressFamily;
 use netlink_packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage};
-use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use std::net::Ipv4Addr;
 
 /// Forgets which hardware address an address has on an interface.
 pub(crate) fn remove(
-    connection: &mut Connection<RouteNetlinkMessage>,
+    connection: &mut Connection<Message>,
     address: Ipv4Addr,
     index: u32,
 ) -> Result<(), KernelError> {
@@ -16,5 +17,5 @@ pub(crate) fn remove(
     message.header.family = AddressFamily::Inet;
     message.header.ifindex = index;
     message.attributes.push(NeighbourAttribute::Destination(NeighbourAddress::Inet(address)));
-    connection.request(RouteNetlinkMessage::DelNeighbour(message), 0)
+    connection.request(Message::DelNeighbour(message), 0)
 }

@@ -2,12 +2,12 @@
 //!
 //! Attributes as in `linux/pkt_sched.h`. A fifo's options are a bare struct, HTB's are nested.
 
+use super::message::Message;
 use super::socket::Connection;
 use crate::kernel::KernelError;
 use crate::object::{Leaf, Root};
 use crate::tag::{DEFAULT_MINOR, HTB_MAJOR};
 use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
-use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption};
 
 /// `TCA_OPTIONS`
@@ -30,11 +30,11 @@ pub(crate) enum Listed {
 }
 
 /// Roots of all interfaces and leaves below our roots.
-pub(crate) fn list(connection: &mut Connection<RouteNetlinkMessage>) -> Result<Vec<Listed>, KernelError> {
+pub(crate) fn list(connection: &mut Connection<Message>) -> Result<Vec<Listed>, KernelError> {
     connection.dump(
-        || RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default()),
+        || Message::GetQueueDiscipline(TcMessage::default()),
         |message| match message {
-            RouteNetlinkMessage::NewQueueDiscipline(qdisc) => read(&qdisc),
+            Message::NewQueueDiscipline(qdisc) => read(&qdisc),
             _ => None,
         },
     )
@@ -91,30 +91,24 @@ fn fifo_limit(qdisc: &TcMessage) -> Option<u32> {
 }
 
 /// Puts our HTB at the root; refused when someone else's is there.
-pub(crate) fn add_root(
-    connection: &mut Connection<RouteNetlinkMessage>,
-    index: u32,
-) -> Result<(), KernelError> {
+pub(crate) fn add_root(connection: &mut Connection<Message>, index: u32) -> Result<(), KernelError> {
     let global = [HTB_VERSION, RATE_TO_QUANTUM, u32::from(DEFAULT_MINOR), 0, 0];
     let global: Vec<u8> = global.into_iter().flat_map(u32::to_ne_bytes).collect();
     let mut qdisc = message(index, TcHandle::ROOT, ROOT);
     qdisc.attributes.push(TcAttribute::Kind("htb".to_owned()));
     qdisc.attributes.push(TcAttribute::Options(vec![TcOption::Other(DefaultNla::new(HTB_INIT, global))]));
-    connection.request(RouteNetlinkMessage::NewQueueDiscipline(qdisc), NLM_F_CREATE | NLM_F_EXCL)
+    connection.request(Message::NewQueueDiscipline(qdisc), NLM_F_CREATE | NLM_F_EXCL)
 }
 
 /// Removes our HTB with all below; the kernel's default comes back.
-pub(crate) fn remove_root(
-    connection: &mut Connection<RouteNetlinkMessage>,
-    index: u32,
-) -> Result<(), KernelError> {
+pub(crate) fn remove_root(connection: &mut Connection<Message>, index: u32) -> Result<(), KernelError> {
     let qdisc = message(index, TcHandle::ROOT, ROOT);
-    connection.request(RouteNetlinkMessage::DelQueueDiscipline(qdisc), 0)
+    connection.request(Message::DelQueueDiscipline(qdisc), 0)
 }
 
 /// Gives a class its queue; one of the same kind is changed in place.
 pub(crate) fn put_leaf(
-    connection: &mut Connection<RouteNetlinkMessage>,
+    connection: &mut Connection<Message>,
     index: u32,
     minor: u16,
     leaf: Leaf,
@@ -129,7 +123,7 @@ pub(crate) fn put_leaf(
         }
         Leaf::Other => return Ok(()),
     }
-    connection.request(RouteNetlinkMessage::NewQueueDiscipline(qdisc), NLM_F_CREATE | NLM_F_REPLACE)
+    connection.request(Message::NewQueueDiscipline(qdisc), NLM_F_CREATE | NLM_F_REPLACE)
 }
 
 pub(super) fn message(index: u32, parent: TcHandle, handle: TcHandle) -> TcMessage {

@@ -1,14 +1,15 @@
 //! Routes: ours, and those of others in the main table that a pool may not overlap.
 
+use super::message::Message;
 use super::socket::Connection;
 use crate::kernel::KernelError;
 use crate::object::{Prefix, Route};
 use crate::tag::{MAIN_TABLE, PROTOCOL};
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_REPLACE};
+use netlink_packet_route::AddressFamily;
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
-use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use std::net::Ipv4Addr;
 
 /// One IPv4 route as listed; interfaces are indices.
@@ -22,14 +23,14 @@ pub(crate) struct Listed {
 }
 
 /// Every unicast route of ours and every one in the main table.
-pub(crate) fn list(connection: &mut Connection<RouteNetlinkMessage>) -> Result<Vec<Listed>, KernelError> {
+pub(crate) fn list(connection: &mut Connection<Message>) -> Result<Vec<Listed>, KernelError> {
     let request = || {
         let mut message = RouteMessage::default();
         message.header.address_family = AddressFamily::Inet;
-        RouteNetlinkMessage::GetRoute(message)
+        Message::GetRoute(message)
     };
     connection.dump(request, |message| match message {
-        RouteNetlinkMessage::NewRoute(route) => read(&route),
+        Message::NewRoute(route) => read(&route),
         _ => None,
     })
 }
@@ -60,21 +61,21 @@ fn read(route: &RouteMessage) -> Option<Listed> {
 
 /// Makes a route, or changes where the one to the same destination goes.
 pub(crate) fn put(
-    connection: &mut Connection<RouteNetlinkMessage>,
+    connection: &mut Connection<Message>,
     route: &Route,
     index: u32,
 ) -> Result<(), KernelError> {
-    let message = RouteNetlinkMessage::NewRoute(message(route, index));
+    let message = Message::NewRoute(message(route, index));
     connection.request(message, NLM_F_CREATE | NLM_F_REPLACE)
 }
 
 /// Removes a route of ours.
 pub(crate) fn remove(
-    connection: &mut Connection<RouteNetlinkMessage>,
+    connection: &mut Connection<Message>,
     route: &Route,
     index: u32,
 ) -> Result<(), KernelError> {
-    connection.request(RouteNetlinkMessage::DelRoute(message(route, index)), 0)
+    connection.request(Message::DelRoute(message(route, index)), 0)
 }
 
 fn message(route: &Route, index: u32) -> RouteMessage {

@@ -1,23 +1,24 @@
 //! Policy rules: a firewall mark looks in a table.
 
+use super::message::Message;
 use super::socket::Connection;
 use crate::kernel::KernelError;
 use crate::object::Rule;
 use crate::tag::PROTOCOL;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
+use netlink_packet_route::AddressFamily;
 use netlink_packet_route::route::RouteProtocol;
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
-use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 /// Our rules.
-pub(crate) fn list(connection: &mut Connection<RouteNetlinkMessage>) -> Result<Vec<Rule>, KernelError> {
+pub(crate) fn list(connection: &mut Connection<Message>) -> Result<Vec<Rule>, KernelError> {
     let request = || {
         let mut message = RuleMessage::default();
         message.header.family = AddressFamily::Inet;
-        RouteNetlinkMessage::GetRule(message)
+        Message::GetRule(message)
     };
     connection.dump(request, |message| match message {
-        RouteNetlinkMessage::NewRule(rule) => read(&rule),
+        Message::NewRule(rule) => read(&rule),
         _ => None,
     })
 }
@@ -39,16 +40,13 @@ fn read(message: &RuleMessage) -> Option<Rule> {
 }
 
 /// Adds a rule.
-pub(crate) fn add(connection: &mut Connection<RouteNetlinkMessage>, rule: &Rule) -> Result<(), KernelError> {
-    connection.request(RouteNetlinkMessage::NewRule(message(rule)), NLM_F_CREATE | NLM_F_EXCL)
+pub(crate) fn add(connection: &mut Connection<Message>, rule: &Rule) -> Result<(), KernelError> {
+    connection.request(Message::NewRule(message(rule)), NLM_F_CREATE | NLM_F_EXCL)
 }
 
 /// Removes a rule of ours.
-pub(crate) fn remove(
-    connection: &mut Connection<RouteNetlinkMessage>,
-    rule: &Rule,
-) -> Result<(), KernelError> {
-    connection.request(RouteNetlinkMessage::DelRule(message(rule)), 0)
+pub(crate) fn remove(connection: &mut Connection<Message>, rule: &Rule) -> Result<(), KernelError> {
+    connection.request(Message::DelRule(message(rule)), 0)
 }
 
 fn message(rule: &Rule) -> RuleMessage {

@@ -177,7 +177,7 @@ where
 }
 
 /// The messages of one datagram.
-fn split<T>(datagram: &[u8]) -> impl Iterator<Item = Result<NetlinkMessage<T>, KernelError>>
+pub(crate) fn split<T>(datagram: &[u8]) -> impl Iterator<Item = Result<NetlinkMessage<T>, KernelError>>
 where
     T: NetlinkDeserializable + std::fmt::Debug,
 {

@@ -129,18 +129,23 @@ async fn exchange(
     }
     let request = request.body(Empty::new()).map_err(|_| address())?;
     let broken = |source| HttpError::Broken { host: host.clone(), source };
-    if https {
+    let stream: Box<dyn Stream> = if https {
         let name = ServerName::try_from(bare.to_owned()).map_err(|_| address())?;
-        let stream =
-            TlsConnector::from(Arc::clone(&way.tls)).connect(name, stream).await.map_err(unreachable)?;
-        send(stream, request).await.map_err(broken)
+        let shaken = TlsConnector::from(Arc::clone(&way.tls)).connect(name, stream).await;
+        Box::new(shaken.map_err(unreachable)?)
     } else {
-        send(stream, request).await.map_err(broken)
-    }
+        Box::new(stream)
+    };
+    send(stream, request).await.map_err(broken)
 }
 
+/// A connection, in plain text or not: as one type it needs the code of HTTP once.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
 async fn send(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    stream: Box<dyn Stream>,
     request: Request<Empty<Bytes>>,
 ) -> Result<Response<Incoming>, hyper::Error> {
     let mut builder = hyper::client::conn::http1::Builder::new();

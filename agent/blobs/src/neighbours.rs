@@ -4,7 +4,7 @@
 use crate::answer::{Body, blob, refusal};
 use crate::digest::Digest;
 use crate::reader::{Check, Reader};
-use crate::server::{accept, converse};
+use crate::server::{Answering, accept, converse};
 use crate::sources::NODE;
 use crate::store::Store;
 use edgeloom_common::ids::NodeId;
@@ -67,11 +67,11 @@ impl Neighbours {
         };
         let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
         let Some(certificate) = certificates.first().map(|one| one.clone().into_owned()) else { return };
-        converse(stream, |request| {
+        let answer = move |request| -> Answering {
             let (neighbours, certificate) = (self.clone(), certificate.clone());
-            async move { neighbours.answer(&request, &certificate).await }
-        })
-        .await;
+            Box::pin(async move { neighbours.answer(&request, &certificate).await })
+        };
+        converse(Box::new(stream), Box::new(answer)).await;
     }
 
     /// `GET /blobs/<digest>`, from the node that the header names and the certificate shows.

@@ -3,7 +3,7 @@
 use crate::answer::{self, Body, empty, plain, put, refusal};
 use crate::digest::Digest;
 use crate::flight::Flights;
-use crate::server::{accept, converse};
+use crate::server::{Answering, accept, converse};
 use crate::sources::Sources;
 use crate::store::Store;
 use crate::ticket::{Admitted, SPACE, Ticket, Tickets};
@@ -42,13 +42,11 @@ impl Proxy {
     pub async fn serve(self, listener: TcpListener) {
         accept(listener, |stream| {
             let proxy = self.clone();
-            async move {
-                converse(stream, |request| {
-                    let proxy = proxy.clone();
-                    async move { proxy.answer(request).await }
-                })
-                .await;
-            }
+            let answer = move |request| -> Answering {
+                let proxy = proxy.clone();
+                Box::pin(async move { proxy.answer(request).await })
+            };
+            converse(Box::new(stream), Box::new(answer))
         })
         .await;
     }

@@ -2,15 +2,16 @@
 
 use crate::CHUNK_BYTES;
 use crate::answer::Body;
+use crate::http::Stream;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
@@ -45,12 +46,14 @@ where
     }
 }
 
-/// Answers the requests of one connection.
-pub(crate) async fn converse<S, F>(stream: S, answer: impl Fn(Request<Incoming>) -> F)
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    F: Future<Output = Response<Body>> + Send,
-{
+/// An answer on its way.
+pub(crate) type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+
+/// Answers the requests of one connection, in plain text or not: boxed, so that the code for it is there once.
+pub(crate) async fn converse(
+    stream: Box<dyn Stream>,
+    answer: Box<dyn Fn(Request<Incoming>) -> Answering + Send + Sync>,
+) {
     let service = service_fn(|request| {
         let answer = answer(request);
         async move { Ok::<_, Infallible>(answer.await) }

@@ -14,18 +14,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use tokio::net::TcpListener;
 
-/// Whether this program has the layer store. A constant, so that without it none of its code is linked: the agent
-/// has 8 MiB of memory.
-pub(crate) const BUILT_IN: bool = cfg!(any(test, feature = "layers"));
-
 /// Any port of the loopback address.
 const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// Why layers are not kept; pulls go on without.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LayersError {
-    #[error("[layers] has a budget, but this agent was built without the feature `layers`")]
-    NotBuiltIn,
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("cannot listen on {address} for image layers: {source}")]
@@ -58,9 +52,6 @@ impl Layers {
         let LayerSettings { budget, port } = config.layers;
         if budget.0 == 0 {
             return Ok(None);
-        }
-        if !BUILT_IN {
-            return Err(LayersError::NotBuiltIn);
         }
         let store = Store::open(&config.state_dir.join("layers"), budget)?;
         let (pulls, address) = listen(LOOPBACK).await?;

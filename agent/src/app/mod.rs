@@ -12,7 +12,7 @@ mod watch;
 use crate::collect::{self, Collector};
 use crate::config::Config;
 use crate::join::{self, Live};
-use crate::layers::{BUILT_IN, Layers};
+use crate::layers::Layers;
 use crate::node::{Node, OpenError};
 use crate::session::{self, Credentials, SessionSettings};
 use crate::store::{self, Lock, StateError};
@@ -159,7 +159,7 @@ fn start(
     if let Some(renewing) = renewing {
         spawn("renewal", Box::pin(renewing));
     }
-    if let Some(layers) = layers.filter(|_| BUILT_IN) {
+    if let Some(layers) = layers {
         spawn("layers", Box::pin(layers.serve()));
     }
     spawn("route", Box::pin(routing));

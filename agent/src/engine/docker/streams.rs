@@ -3,7 +3,6 @@
 
 use super::{Docker, EngineError, Request, pull_reference, through};
 use crate::engine::{LogSelection, PullProgress};
-use crate::layers::BUILT_IN;
 use bollard::auth::DockerCredentials;
 use bollard::errors::Error;
 use bollard::models::CreateImageInfo;
@@ -23,8 +22,7 @@ pub(super) async fn pull(
     (image, login): (&ImageRef, Option<&Login>),
     progress: &watch::Sender<PullProgress>,
 ) -> Result<(), EngineError> {
-    if BUILT_IN
-        && let Some((proxy, digest)) = docker.proxy.get().zip(image.digest.parse().ok())
+    if let Some((proxy, digest)) = docker.proxy.get().zip(image.digest.parse().ok())
         && !image.repository.is_empty()
     {
         match through::pull(docker, proxy, (image, &digest, login), progress).await {

@@ -89,6 +89,12 @@ impl Catalogue {
         self.hosts.get(&place.host)?.repositories.get(&place.repository)?.get(&place.tag)
     }
 
+    /// Whether some tag of the repository names the image.
+    pub(crate) fn has(&self, host: &RegistryHost, repository: &str, digest: Digest) -> bool {
+        let tags = self.hosts.get(host).and_then(|known| known.repositories.get(repository));
+        tags.is_some_and(|tags| tags.values().any(|tag| tag.digest == Some(digest) && tag.problem.is_none()))
+    }
+
     /// The tag named this when it was asked for; says whether that is new. Does nothing for an unknown image.
     pub(crate) fn confirm(&mut self, place: &Place, digest: Digest, now_ms: u64) -> Outcome {
         if !self.table.contains(&digest) {

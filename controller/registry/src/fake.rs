@@ -116,6 +116,8 @@ pub fn image(layers: &[u64]) -> Answers {
         (format!("/v2/app/blobs/{}", sha256(&config)), (200, config)),
         (format!("/v2/app/manifests/{}", sha256(&manifest)), (200, manifest.clone())),
         ("/v2/app/manifests/1".to_owned(), (200, manifest)),
+        ("/v2/_catalog?n=1000".to_owned(), (200, b"{\"repositories\":[\"app\"]}".to_vec())),
+        ("/v2/app/tags/list?n=1000".to_owned(), (200, b"{\"name\":\"app\",\"tags\":[\"1\"]}".to_vec())),
     ]);
     answers
 }

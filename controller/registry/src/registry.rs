@@ -90,8 +90,8 @@ impl Registry {
         self.client.check(host, login).await
     }
 
-    /// Manifest digest and layers of an image, now. A name with a known digest takes no request, one with a tag
-    /// that names what it named before takes one without a body. While the registry is away it is what it was.
+    /// Manifest digest and layers of an image, now. A name with a digest that the repository is known to have
+    /// takes no request, one with a tag that names what it named before takes one without a body. While the registry is away it is what it was.
     ///
     /// # Errors
     /// When the registry has no such image, or none that is sound, or is away and it is not known from before.
@@ -101,7 +101,9 @@ impl Registry {
         let asked = Asked { client: &self.client, subject: image, host, login, part: repository };
         let familiar = self.is_familiar(host, login);
         let (digest, stale) = match &name.version {
-            Version::Digest(digest) if familiar => (*digest, None),
+            Version::Digest(digest) if familiar && self.lock().has(host, repository, *digest) => {
+                (*digest, None)
+            }
             Version::Digest(digest) => (*digest, self.permitted(asked, *digest).await?),
             Version::Tag(tag) => self.tagged(asked, tag, familiar).await?,
         };

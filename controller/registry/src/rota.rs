@@ -164,6 +164,10 @@ impl Rota {
         }
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.items.len()
+    }
+
     /// Whether questions rest because changes are notified.
     pub(crate) fn rests(&self) -> bool {
         self.rests

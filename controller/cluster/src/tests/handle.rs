@@ -7,7 +7,7 @@ use edgeloom_common::ids::NodeId;
 use edgeloom_common::job::Job;
 use edgeloom_common::report::Status;
 use edgeloom_common::view::{JobState, JobView, ProblemItem};
-use edgeloom_registry::fake::{image, serve};
+use edgeloom_registry::fake::{Answers, image, serve};
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -20,8 +20,11 @@ struct Fixture {
 
 /// A cluster of three nodes that apply and confirm whatever is published to them.
 async fn fixture() -> Fixture {
+    with_registry(serve(image(&[30, 20])).await).await
+}
+
+async fn with_registry(registry: String) -> Fixture {
     let state = tempfile::tempdir().unwrap();
-    let registry = serve(image(&[30, 20])).await;
     let settings = Settings {
         cluster: "home".parse().unwrap(),
         state_dir: state.path().to_owned(),
@@ -211,4 +214,43 @@ async fn two_at_once_of_one_name_are_one_job() {
         tokio::join!(fixture.cluster.submit(fixture.job("a")), fixture.cluster.submit(fixture.job("a")));
     assert_eq!([one.is_ok(), other.is_ok()].iter().filter(|accepted| **accepted).count(), 1);
     assert_eq!(fixture.cluster.jobs().await.len(), 1);
+}
+
+/// A registry on a thread of its own, with an address that answers until the second half is dropped.
+fn served(answers: Answers) -> (String, tokio::runtime::Runtime) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    runtime.spawn(async move { tell.send(serve(answers).await).unwrap() });
+    (told.recv().unwrap(), runtime)
+}
+
+#[tokio::test]
+async fn a_known_image_serves_while_its_registry_is_away_and_the_job_says_so() {
+    let (registry, serving) = served(image(&[30, 20]));
+    let fixture = with_registry(registry).await;
+    let planned = fixture.cluster.plan(fixture.job("a")).await.unwrap();
+    assert!(planned.notes.is_empty(), "{:?}", planned.notes);
+    serving.shutdown_background();
+    let noted = until(async || {
+        let planned = fixture.cluster.plan(fixture.job("a")).await.unwrap();
+        planned.notes.first().cloned()
+    });
+    let note = noted.await;
+    assert!(note.contains("/app:1 is as it was known before: the registry"), "{note}");
+}
+
+#[tokio::test]
+async fn an_image_with_a_missing_layer_refuses_the_job_with_the_reason() {
+    let mut answers = image(&[30, 20]);
+    let is_layer =
+        |(path, (_, body)): &(&String, &(u16, Vec<u8>))| path.contains("/blobs/") && body.is_empty();
+    let layer = answers.iter().find(is_layer).unwrap().0.clone();
+    answers.remove(&layer);
+    let fixture = with_registry(serve(answers).await).await;
+    let problems = match fixture.cluster.submit(fixture.job("a")).await.unwrap_err() {
+        SubmitError::ImageUnknown(problems) => problems,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(problems[0].field, "tasks.detect.image");
+    assert!(problems[0].problem.contains("its layer sha256:"), "{problems:?}");
 }

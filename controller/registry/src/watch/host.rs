@@ -5,7 +5,7 @@
 
 use super::Interest;
 use super::ask::{List, News, ask};
-use crate::catalogue::Place;
+use crate::catalogue::{Place, TAGS_MAX};
 use crate::client::Asked;
 use crate::error::RegistryError;
 use crate::notified::Hint;
@@ -23,6 +23,8 @@ use tokio::time::Instant;
 
 /// Questions to one registry at a time.
 const AT_ONCE: usize = 4;
+/// Questions that a registry's lists may lead to: its repositories and tags.
+const QUESTIONS_MAX: usize = 2 * TAGS_MAX;
 /// The longest pause while a registry is away.
 const PAUSE_MAX: Duration = Duration::from_secs(300);
 /// Without anything due the loop looks again after this.
@@ -76,8 +78,8 @@ impl HostWatch {
             let until = self.begun + next.unwrap_or_else(|| self.begun.elapsed() + IDLE);
             tokio::select! {
                 Some(answered) = asked.join_next() => {
-                    // A question that broke off comes again with the next hint or restart; its tag stays as it is.
-                    let Ok((of, at, result)) = answered else { continue };
+                    // Nobody knows which question broke off: the loop is begun anew.
+                    let Ok((of, at, result)) = answered else { return };
                     match &result {
                         Err(RegistryError::Unreachable { .. }) if self.was_away(at, period).await => {
                             self.rota.done(&of, Outcome::Same, self.elapsed_ms());
@@ -142,7 +144,8 @@ impl HostWatch {
                 let tag = hint.tag.map(|tag| Ask::Tag(repository.clone(), tag.into()));
                 let asks = tag.into_iter().chain([Ask::Tags(repository)]);
                 // What nobody asks for otherwise is not asked for because somebody says so.
-                let wanted: Vec<_> = asks.filter(|ask| all || self.used.contains(ask)).collect();
+                let room = all && self.rota.len() < QUESTIONS_MAX;
+                let wanted: Vec<_> = asks.filter(|ask| room || self.used.contains(ask)).collect();
                 wanted.into_iter().for_each(|ask| self.rota.hint(ask, now_ms));
             }
             // Some were missed, of this registry maybe.
@@ -194,7 +197,7 @@ impl HostWatch {
             outcome = Outcome::Changed;
         }
         for name in list.names.iter().filter(|name| !known.contains(name.as_str())) {
-            self.rota.add(Ask::Tags(name.as_str().into()), now_ms);
+            self.add(Ask::Tags(name.as_str().into()), now_ms);
             outcome = Outcome::Changed;
         }
         outcome
@@ -219,10 +222,20 @@ impl HostWatch {
             }
         }
         for name in list.names.iter().filter(|name| !known.contains(name.as_str())) {
-            self.rota.add(Ask::Tag(repository.clone(), name.as_str().into()), now_ms);
+            self.add(Ask::Tag(repository.clone(), name.as_str().into()), now_ms);
             outcome = Outcome::Changed;
         }
         outcome
+    }
+
+    /// A question that the registry's lists lead to, if there are not too many.
+    fn add(&mut self, ask: Ask, now_ms: u64) {
+        if self.rota.len() < QUESTIONS_MAX {
+            return self.rota.add(ask, now_ms);
+        }
+        let limit =
+            format!("it has over {QUESTIONS_MAX} repositories and tags, the first of them are watched");
+        self.registry.lock().standing(&self.host).limit = Some(limit);
     }
 
     /// Returns once the registry answers; says whether it did not when it was asked `at` some time.

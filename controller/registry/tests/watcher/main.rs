@@ -7,7 +7,7 @@ mod site;
 
 use axum::http::Method;
 use edgeloom_common::images::{ImageState, ImageView};
-use edgeloom_registry::{Envelope, Interest, Registry};
+use edgeloom_registry::{Envelope, Interest, Registry, RegistryError};
 use site::{OWN, SHARED, Site, Watcher, until, whole};
 use std::time::Duration;
 
@@ -74,6 +74,8 @@ async fn a_tag_that_did_not_change_costs_one_request_without_a_body() {
     watcher.registry.resolve(&name, None).await.unwrap();
     watcher.registry.resolve(&by_digest, None).await.unwrap();
     let asked = site.content.lock().unwrap().asked.split_off(before);
+    let elsewhere = watcher.registry.resolve(&format!("{}/other@{digest}", site.host), None).await;
+    assert!(matches!(elsewhere, Err(RegistryError::Unknown { .. })), "{elsewhere:?}");
     assert!(
         asked.iter().all(|(method, path)| *method == Method::HEAD
             || path.ends_with("list")

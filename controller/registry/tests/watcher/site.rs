@@ -156,7 +156,8 @@ impl Content {
 
     fn manifest(&self, repository: &str, version: &str, unless: Option<&str>) -> Option<Fault> {
         let version = match self.by_digest.get(version) {
-            Some((_, version)) => *version,
+            Some((of, version)) if of == repository => *version,
+            Some(_) => return None,
             None => *self.tags.get(&format!("{repository}:{version}"))?,
         };
         let text = manifest(repository, version);

@@ -1,6 +1,8 @@
 //! The two programs as they are installed: the daemon by its configuration file, the command line
 //! against its API.
 
+#[path = "daemon/images.rs"]
+mod images;
 #[path = "daemon/secrets.rs"]
 mod secrets;
 

@@ -28,11 +28,16 @@ type Given = Arc<Mutex<Option<(DesiredState, Confidential)>>>;
 
 /// A registry that wants the login, for as long as the test runs.
 fn registry() -> String {
+    served(Guard::Basic(LOGIN))
+}
+
+/// A registry with one image, for as long as the test runs; its address.
+pub(super) fn served(guard: Guard) -> String {
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            tell.send(serve_to(Guard::Basic(LOGIN), image(&[30])).await).unwrap();
+            tell.send(serve_to(guard, image(&[30])).await).unwrap();
             std::future::pending::<()>().await;
         });
     });

@@ -8,7 +8,7 @@ use crate::missing::{Blob, Layers};
 use crate::model::{Image, Model};
 use crate::owner::Order;
 use edgeloom_common::ids::{NodeId, TaskName};
-use edgeloom_common::images::{ImageList, ImageView};
+use edgeloom_common::images::{ImageList, ImageView, WatchView};
 use edgeloom_common::job::Job;
 use edgeloom_common::registry::RegistryHost;
 use edgeloom_common::units::Bytes;
@@ -39,10 +39,11 @@ impl From<Platform> for Layers {
     }
 }
 
-/// Names of images that jobs use.
+/// Names of images that jobs use, or that nodes hold ready.
 fn used(model: &Model) -> BTreeSet<String> {
-    let images = model.jobs.values().flat_map(|record| record.images.values());
-    images.map(|image| image.reference.name.clone()).collect()
+    let of_jobs = model.jobs.values().flat_map(|record| record.images.values().map(|image| &image.reference));
+    let references = of_jobs.chain(model.prefetch.all().map(|entry| &entry.image));
+    references.map(|reference| reference.name.clone()).collect()
 }
 
 /// Docker's ids of images, each with the nodes that have it.
@@ -80,6 +81,12 @@ impl Cluster {
         }
         let images = each(&job, &resolved)?;
         Ok((Order { job, images }, notes))
+    }
+
+    /// How the registries are.
+    #[must_use]
+    pub fn registries(&self) -> Vec<WatchView> {
+        self.registry.standings()
     }
 
     async fn holders(&self, wanted: BTreeSet<String>) -> Holders {
@@ -140,7 +147,7 @@ fn holding(image: &ImageView, holders: &Holders) -> Vec<NodeId> {
 }
 
 /// What is of interest: registries of the configuration and those with a login as a whole, of others the images
-/// that jobs use.
+/// that jobs use or nodes hold ready.
 struct Watching {
     cluster: Cluster,
 }

@@ -11,7 +11,7 @@ use crate::reference::{Reference, Version};
 use crate::rota::Outcome;
 use edgeloom_common::confidential::Login;
 use edgeloom_common::desired::ImageRef;
-use edgeloom_common::images::ImageList;
+use edgeloom_common::images::{ImageList, WatchView};
 use edgeloom_common::registry::RegistryHost;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -214,6 +214,12 @@ impl Registry {
     pub fn images(&self, part: &str) -> ImageList {
         let catalogue = self.lock();
         ImageList { images: catalogue.views(part), registries: catalogue.watch_views() }
+    }
+
+    /// How each registry is.
+    #[must_use]
+    pub fn standings(&self) -> Vec<WatchView> {
+        self.lock().watch_views()
     }
 
     /// Takes in what a registry tells of itself; how many of its events are of interest. Without `registry` it is

@@ -2,6 +2,7 @@
 
 use super::Readings;
 use edgeloom_common::doctor::{Check, TIME_SERVICE, judge_year};
+use edgeloom_common::images::WatchView;
 use edgeloom_common::view::NodeView;
 
 /// Certificates and logs bear less; the way of a birth message alone takes no second.
@@ -22,6 +23,7 @@ pub(super) fn checks(readings: &Readings) -> Vec<Check> {
         readings.space.judge(&readings.state_dir, "edgeloom"),
         cluster(&readings.nodes),
     ];
+    checks.extend(readings.registries.iter().map(registry));
     let clock_was_set = was_set(readings);
     checks.extend(readings.nodes.iter().flat_map(|one| [node(one), skew(one, clock_was_set)]));
     checks
@@ -100,6 +102,20 @@ fn node(node: &NodeView) -> Check {
     }
 }
 
+/// What is known of its images serves while it is away, but nodes pull nothing.
+fn registry(watched: &WatchView) -> Check {
+    let check = format!("registry {}", watched.registry);
+    if watched.away_since_ms.is_some() {
+        let remedy = "see whether it runs, and the way there from the controller and the nodes";
+        Check::warn(&check, format!("out of reach: {}", watched.reason), remedy)
+    } else if !watched.reason.is_empty() && watched.images == 0 {
+        let remedy = format!("log in: `edgeloom registry login {}`; or name it in no list", watched.registry);
+        Check::warn(&check, watched.reason.clone(), remedy)
+    } else {
+        Check::ok(&check, format!("{} images", watched.images))
+    }
+}
+
 /// As of the node's last connection.
 fn skew(node: &NodeView, clock_was_set: bool) -> Check {
     let check = format!("clock of {}", node.name);
@@ -142,6 +158,11 @@ mod tests {
         serde_json::from_value(view).unwrap()
     }
 
+    fn watched(away_since_ms: Option<u64>, reason: &str) -> WatchView {
+        let (registry, reason) = ("reg.lan:5000".parse().unwrap(), reason.to_owned());
+        WatchView { registry, images: 0, away_since_ms, notifies: false, reason }
+    }
+
     fn well() -> Readings {
         Readings {
             now_ms: 1_800_000_000_500,
@@ -149,6 +170,7 @@ mod tests {
             state_dir: "/var/lib/edgeloom-controller".to_owned(),
             space: Space { writable: Ok(()), free_bytes: Ok(8 << 30) },
             nodes: vec![node_view(&json!({}))],
+            registries: vec![watched(None, "")],
         }
     }
 
@@ -185,6 +207,16 @@ mod tests {
         with_node(&json!({ "agent_written_bytes_per_day": 50_000_001 }), &[("node n1", Verdict::Warn)]);
         let down = json!({ "links": [{ "neighbour": "n2", "up": false, "rate_reserved_bps": 0, "loss_permille": 0 }] });
         with_node(&down, &[("node n1", Verdict::Warn)]);
+    }
+
+    #[test]
+    fn registries_that_are_away_or_refuse_are_named() {
+        for one in [watched(Some(1), "connection refused"), watched(None, "denied")] {
+            let readings = Readings { registries: vec![one], ..well() };
+            assert_eq!(ill(&readings), [("registry reg.lan:5000".to_owned(), Verdict::Warn)]);
+        }
+        let partly = WatchView { images: 3, ..watched(None, "its list leads round in a circle") };
+        assert_eq!(ill(&Readings { registries: vec![partly], ..well() }), []);
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod judge;
 
 use edgeloom_cluster::Cluster;
 use edgeloom_common::doctor::{Examination, Space};
+use edgeloom_common::images::WatchView;
 use edgeloom_common::view::NodeView;
 use std::fs::File;
 use std::path::Path;
@@ -22,6 +23,7 @@ struct Readings {
     state_dir: String,
     space: Space,
     nodes: Vec<NodeView>,
+    registries: Vec<WatchView>,
 }
 
 /// Looks at everything and judges it.
@@ -39,6 +41,7 @@ pub(crate) async fn examine(cluster: &Cluster) -> Examination {
         state_dir: cluster.state_dir().display().to_string(),
         space: reading.unwrap_or_else(gone),
         nodes: cluster.nodes().await,
+        registries: cluster.registries(),
     };
     Examination { checks: judge::checks(&readings) }
 }

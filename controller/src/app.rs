@@ -119,6 +119,7 @@ fn settings(config: &Config, identity: &Identity) -> edgeloom_cluster::Settings 
         cluster: config.cluster.clone(),
         state_dir: config.state_dir.clone(),
         profile: config.profile.clone(),
+        scoring: config.scoring.clone(),
         pool: config.pool.clone(),
         registries: config.registries.clone(),
         copy_keys: CopyKeys::new(&identity.derived_keys(b"copies of jobs")),

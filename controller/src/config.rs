@@ -5,20 +5,24 @@ use edgeloom_cluster::Registries;
 use edgeloom_common::desired::Pool;
 use edgeloom_common::ids::ClusterId;
 use edgeloom_identity::Files;
+use edgeloom_sched::scoring::Scoring;
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 mod registries;
+mod scoring;
 mod section;
 
 /// A configuration in which every field is present and sound.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     pub cluster: ClusterId,
     pub state_dir: PathBuf,
     /// The profile of jobs that name none.
     pub profile: String,
+    /// Bytes of images that scores go by.
+    pub scoring: Scoring,
     pub http: Http,
     pub mqtt: Mqtt,
     pub pool: Pool,
@@ -104,6 +108,7 @@ impl Config {
         let mut pool = root.section("pool");
         let mut registries = root.optional_section("registries");
         let mut watch = registries.optional_section("watch");
+        let mut scores = root.optional_section("scoring");
         if edgeloom_sched::profile(&profile).is_none() {
             let known = edgeloom_sched::profile_names().join(", ");
             root.refuse("profile", format!("{profile:?} is no profile; known are: {known}"));
@@ -115,6 +120,7 @@ impl Config {
         let (files, files_sound) = files(&mut mqtt);
         let network = pool.text("network", "a private network such as \"10.77.0.0/16\"");
         let registries_known = registries::read(&mut registries, &mut watch);
+        let scoring = scoring::read(&mut scores);
         let network = network.and_then(|text| match parse_pool(&text) {
             Ok(parsed) => Some(parsed),
             Err(problem) => {
@@ -122,7 +128,7 @@ impl Config {
                 None
             }
         });
-        let problems = Section::finish([root, http, mqtt, pool, registries, watch]);
+        let problems = Section::finish([root, http, mqtt, pool, registries, watch, scores]);
         match (cluster, state_dir, http_listen, listen, network) {
             (Some(cluster), Some(state_dir), Some(http_listen), Some(listen), Some(pool))
                 if problems.is_empty() && files_sound =>
@@ -131,7 +137,7 @@ impl Config {
                 let mqtt = Mqtt { listen, files };
                 let secrets_key = secrets_key.unwrap_or_else(|| state_dir.join("secrets.key"));
                 let registries = registries_known;
-                Ok(Self { cluster, state_dir, profile, http, mqtt, pool, registries, secrets_key })
+                Ok(Self { cluster, state_dir, profile, scoring, http, mqtt, pool, registries, secrets_key })
             }
             _ => Err(ConfigError::Invalid(problems)),
         }

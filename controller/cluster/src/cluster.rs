@@ -22,6 +22,7 @@ use edgeloom_common::measure::{Measured, ProfileView};
 use edgeloom_common::registry::RegistryHost;
 use edgeloom_common::view::{EventView, Explanation, JobView, NodeView, StrayView};
 use edgeloom_registry::Registry;
+use edgeloom_sched::scoring::Scoring;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -39,6 +40,8 @@ pub struct Settings {
     pub state_dir: PathBuf,
     /// The default profile.
     pub profile: String,
+    /// What profiles that score nodes go by.
+    pub scoring: Scoring,
     pub pool: Pool,
     pub registries: Registries,
     /// For the copies of jobs that nodes keep.
@@ -100,8 +103,8 @@ impl Cluster {
             cache: Some(settings.state_dir.join("registry")),
         })?);
         let key = state.model.vault.key(&settings.secrets_key)?;
-        let Settings { cluster, pool, copy_keys: keys, .. } = settings;
-        let ownership = Ownership { cluster, pool, profile, keys, key };
+        let Settings { cluster, scoring, pool, copy_keys: keys, .. } = settings;
+        let ownership = Ownership { cluster, pool, profile, scoring, keys, key };
         let owner = Owner::new(ownership, state, Outbox::new(outgoing), now_ms());
         let (commands, received) = mpsc::channel(COMMAND_QUEUE);
         let (beat, beats) = watch::channel(Beat::default());

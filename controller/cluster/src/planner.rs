@@ -28,6 +28,7 @@ pub(crate) struct Planner<'a> {
     pub(crate) nodes: &'a Nodes,
     pub(crate) ground: Ground<'a>,
     pub(crate) profile: Profile,
+    pub(crate) scoring: &'a Scoring,
     pub(crate) now_ms: u64,
     pub(crate) leave: Leave<'a>,
 }
@@ -99,7 +100,7 @@ impl Planner<'_> {
             link_share: LINK_SHARE,
             processors: Processors::Shared,
             policy: Policy::default(),
-            scoring: Scoring::default(),
+            scoring: self.scoring.clone(),
             nodes,
             links: self.nodes.links(),
             running: self.running(),

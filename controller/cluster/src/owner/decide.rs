@@ -109,6 +109,7 @@ impl Owner {
             nodes: &self.nodes,
             ground: self.ground(down),
             profile: self.settings.profile,
+            scoring: &self.settings.scoring,
             now_ms: self.now_ms,
             leave: Leave { changes, online: self.closed_loop.online() },
         }

@@ -42,6 +42,7 @@ use edgeloom_common::ids::{ClusterId, JobName, NodeId, TaskName};
 use edgeloom_common::job::Job;
 use edgeloom_common::view::{JobState, JobView, NodeView};
 use edgeloom_sched::Profile;
+use edgeloom_sched::scoring::Scoring;
 use edgeloom_sealing::Key;
 pub(crate) use explain::Planned;
 use lost::Losses;
@@ -63,6 +64,7 @@ pub(crate) struct Ownership {
     pub(crate) cluster: ClusterId,
     pub(crate) pool: Pool,
     pub(crate) profile: Profile,
+    pub(crate) scoring: Scoring,
     /// For the copies of jobs that nodes keep.
     pub(crate) keys: CopyKeys,
     /// Seals secrets and logins.

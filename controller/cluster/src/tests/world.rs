@@ -55,6 +55,7 @@ pub(super) fn owner(dir: &tempfile::TempDir, now_ms: u64) -> (Owner, mpsc::Recei
             gateway: Ipv4Addr::new(10, 77, 0, 1),
         },
         profile: edgeloom_sched::profile("edgeloom").unwrap(),
+        scoring: edgeloom_sched::scoring::Scoring::default(),
         keys: CopyKeys::new(&[[7; 32]]),
         key: state.model.vault.key(&dir.path().join("secrets.key")).unwrap(),
     };

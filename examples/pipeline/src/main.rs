@@ -1,5 +1,5 @@
 //! `pipeline`: runs the stage that the environment describes until SIGTERM or SIGINT; `pipeline measure` only
-//! works on `EDGELOOM_ITEMS` items and ends.
+//! works on `EDGELOOM_ITEMS` items and ends, and `pipeline idle` does nothing until it is told to end.
 
 use edgeloom_pipeline::{ITEMS, Settings, StartError, measure, report, start};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -12,8 +12,13 @@ const REPORT_PERIOD: Duration = Duration::from_secs(2);
 
 fn run() -> Result<(), StartError> {
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(StartError::Signals)?;
+    let verb = std::env::args().nth(1);
+    if verb.as_deref() == Some("idle") {
+        signals.forever().next();
+        return Ok(());
+    }
     let settings = Settings::read(std::env::vars_os())?;
-    if std::env::args().nth(1).as_deref() == Some("measure") {
+    if verb.as_deref() == Some("measure") {
         measure(&settings, std::env::var_os(ITEMS))?;
         return Ok(());
     }

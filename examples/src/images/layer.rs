@@ -42,7 +42,14 @@ impl Layer {
     /// A layer of one file of that many bytes that don't compress; another seed, other bytes.
     #[must_use]
     pub fn random(path: &str, seed: u64, bytes: usize) -> Self {
-        Self::files(&[File { path, mode: 0o644, content: &noise(seed, bytes) }])
+        Self::files_and_noise(&[], (path, seed, bytes))
+    }
+
+    /// Files, and one of that many bytes of noise at a path.
+    #[must_use]
+    pub(super) fn files_and_noise(files: &[File<'_>], (path, seed, bytes): (&str, u64, usize)) -> Self {
+        let content = noise(seed, bytes);
+        Self::files(&[files, &[File { path, mode: 0o644, content: &content }]].concat())
     }
 
     /// What the registry calls it.
@@ -74,7 +81,7 @@ fn archive(files: &[File<'_>]) -> io::Result<Vec<u8>> {
 }
 
 /// Root owns everything and time stands still: only names and contents make a difference.
-fn header(mode: u32, bytes: u64, kind: tar::EntryType) -> tar::Header {
+pub(super) fn header(mode: u32, bytes: u64, kind: tar::EntryType) -> tar::Header {
     let mut header = tar::Header::new_gnu();
     header.set_entry_type(kind);
     header.set_mode(mode);

@@ -5,10 +5,14 @@
 //! every registry and engine of the last ten years reads.
 
 mod application;
+mod archive;
+mod family;
 mod layer;
 mod registry;
 
 pub use application::application_images;
+pub use archive::archive;
+pub use family::family;
 pub use layer::{File, Layer};
 pub use registry::{PushError, Pushed, push};
 

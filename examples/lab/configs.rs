@@ -13,7 +13,7 @@ pub(crate) fn write(lab: &Lab) -> Result<()> {
     fs::write(
         state.join("registry.yml"),
         format!(
-            "version: 0.1\nlog:\n  accesslog:\n    disabled: false\n  level: warn\nstorage:\n  filesystem:\n    rootdirectory: {state_text}/registry\n  delete:\n    enabled: true\nhttp:\n  addr: 10.60.0.1:5000\n"
+            "version: 0.1\nlog:\n  accesslog:\n    disabled: false\n  level: info\n  formatter: json\nstorage:\n  filesystem:\n    rootdirectory: {state_text}/registry\n  delete:\n    enabled: true\nhttp:\n  addr: 10.60.0.1:5000\n"
         ),
     )?;
     fs::write(

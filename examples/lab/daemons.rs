@@ -23,8 +23,14 @@ impl Lab {
         start(&Daemon { words, out: &out, err: &err, pid_file: &pid_file, cgroup_files, lab: &self.id })
     }
 
+    /// What was delivered.
     pub(crate) fn registry_log(&self) -> PathBuf {
         self.log("registry.out")
+    }
+
+    /// When it was delivered.
+    pub(crate) fn registry_times(&self) -> PathBuf {
+        self.log("registry.log")
     }
 
     pub(crate) fn start_registry(&self) -> Result<u32> {

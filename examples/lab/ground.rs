@@ -51,6 +51,11 @@ impl Ground {
     /// Fills the registry, and makes a cluster of the nodes.
     pub(crate) fn start_daemons(&self) -> Result<()> {
         publish::images()?;
+        self.start_cluster()
+    }
+
+    /// Makes a cluster of the nodes.
+    pub(crate) fn start_cluster(&self) -> Result<()> {
         self.binaries.install(&self.lab)?;
         self.lab.start_cluster()
     }

@@ -22,6 +22,7 @@ mod ground;
 mod joining;
 mod kills;
 mod lab;
+mod layers;
 mod leftovers;
 mod meter;
 mod network;
@@ -31,6 +32,7 @@ mod processes;
 mod publish;
 mod recovery;
 mod registry_log;
+mod registry_times;
 mod results;
 mod streaming;
 mod throughput;
@@ -72,6 +74,11 @@ enum Verb {
     Kills {
         #[command(flatten)]
         settings: kills::Settings,
+    },
+    /// Place containers of real images under each profile and count what their pulls fetch.
+    Layers {
+        #[command(flatten)]
+        settings: layers::Settings,
     },
     /// Break everything that can break under a running job, and check that it comes back by itself.
     Recovery {
@@ -131,6 +138,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Verb::Streaming { settings } => return streaming::run(&settings).map(verdict),
         Verb::ClosedLoop { settings } => return closed_loop::run(&settings).map(verdict),
         Verb::Kills { settings } => return kills::run(&settings).map(verdict),
+        Verb::Layers { settings } => return layers::run(&settings).map(verdict),
         Verb::Recovery { settings } => return recovery::run(&settings).map(verdict),
         Verb::Prepare => prepare::prepare()?,
         Verb::Up { topology, bare } => {

@@ -7,12 +7,16 @@ use crate::publish;
 use anyhow::{Context, Result};
 use edgeloom_common::units::BitRate;
 use edgeloom_examples::images::ImageSpec;
+use std::fs::File;
+use std::io::Write;
 
 /// Memory in MiB and disk in MB of the paper's workers: their memory, and a fortieth of their disks, as of the
 /// images.
 const WORKERS: [(u64, u64); 4] = [(4096, 750), (2048, 750), (4096, 500), (4096, 500)];
 /// A core's share; a twelfth of a worker's four cores, so that five nodes leave some of this machine's two.
 const CORES: f64 = 0.32;
+/// What scores go by, a fortieth of the defaults as well.
+const SCORING: &str = "[scoring]\nlocal_above = \"250KB\"\nlocality = [\"575KiB\", \"25MiB\"]\nroom_fill = \"1250KB\"\nroom_imbalance = \"3750KB\"\n";
 /// Between any two nodes.
 const LINK: &str = "50Mbit/s";
 
@@ -47,6 +51,8 @@ impl Cell {
         let ground = Ground::lay(&self.topology(), build)?;
         let start = || {
             let images = publish::family()?;
+            let config = ground.lab.state().join("controller.toml");
+            File::options().append(true).open(config)?.write_all(SCORING.as_bytes())?;
             ground.start_cluster().context("starting controller and agents")?;
             ground.await_nodes()?;
             Ok(images)

@@ -10,6 +10,7 @@ mod cell;
 mod empty;
 mod judge;
 mod load;
+mod plot;
 mod pull;
 mod report;
 mod requests;
@@ -25,7 +26,8 @@ use clap::Args;
 use edgeloom_common::units::BitRate;
 use empty::LayerStore;
 use report::Report;
-use requests::Request;
+use requests::{Choice, Requests};
+use std::path::PathBuf;
 
 /// Behind a profile's name: with the agents' layer store.
 const NEIGHBOURS: &str = "+neighbours";
@@ -49,9 +51,15 @@ pub(crate) struct Settings {
     /// Containers asked for under each profile.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=200))]
     containers: u16,
+    /// Which images they are drawn from.
+    #[arg(long, value_enum, default_value = "named")]
+    images: Choice,
     /// Which images and sizes are drawn.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// A folder for figures (SVG), one a lab, and one over nodes and over rates where there are several.
+    #[arg(long)]
+    plot: Option<PathBuf>,
     /// Without the pulls that sets of layers mispredict: a tag pushed again, a loaded image, a layer shared above
     /// another base.
     #[arg(long)]
@@ -101,6 +109,9 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
     report.set_ratios();
     report.print();
     judge::judge(&mut report);
+    if let Some(folder) = &settings.plot {
+        plot::draw(&report.rows, folder)?;
+    }
     conclude(&mut report, played, &results)
 }
 
@@ -131,7 +142,7 @@ fn play(settings: &Settings, contenders: &[Contender<'_>], report: &mut Report) 
 fn compare(
     ground: &Ground,
     cell: &Cell,
-    (contenders, requests): (&[Contender<'_>], &[Request]),
+    (contenders, requests): (&[Contender<'_>], &Requests),
     report: &mut Report,
 ) -> Result<()> {
     let mut store = LayerStore::Off;

@@ -60,6 +60,8 @@ pub(super) struct SeriesRow {
     /// From the registry.
     pub(super) bytes_fetched: u64,
     pub(super) bytes_predicted: u64,
+    /// Of the layers that were asked for, each once: no placement fetches less.
+    pub(super) bytes_least: u64,
     /// Over those of the reference; none without it.
     pub(super) bytes_ratio: Option<f64>,
     /// From acceptance to running, of all.
@@ -94,6 +96,7 @@ impl SeriesRow {
             placed: placed().count(),
             bytes_fetched: last.cumulative_bytes,
             bytes_predicted: placed().map(|row| row.pull.bytes_predicted).sum(),
+            bytes_least: 0,
             bytes_ratio: None,
             seconds: placed().map(|row| row.pull.seconds).sum(),
             pull_s: placed().filter_map(|row| row.pull.pull_s_measured).sum(),
@@ -177,6 +180,7 @@ impl Report {
             print_containers(cell);
             println!();
             print_sums(cell);
+            println!("  every layer once: {} MB", megabytes(first.bytes_least));
             rest = after;
         }
         println!();

@@ -5,7 +5,7 @@ use super::cell::Cell;
 use super::load::{self, Load};
 use super::pull::{self, Outcome};
 use super::report::{ContainerRow, SeriesRow};
-use super::requests::Request;
+use super::requests::{Request, Requests};
 use crate::ground::Ground;
 use anyhow::{Context, Result};
 
@@ -14,11 +14,11 @@ pub(super) fn play(
     ground: &Ground,
     cell: &Cell,
     contender: &Contender<'_>,
-    requests: &[Request],
+    requests: &Requests,
 ) -> Result<SeriesRow> {
     let disk_before = load::disks(ground)?;
     let mut rows: Vec<ContainerRow> = Vec::new();
-    for request in requests {
+    for request in &requests.list {
         let outcome = pull::run(ground, &request.document(contender.profile));
         let outcome = outcome.with_context(|| format!("{} under {}", request.job(), contender.name))?;
         if let Outcome::NoRoom(_) = &outcome {
@@ -32,7 +32,8 @@ pub(super) fn play(
         row.print();
         rows.push(row);
     }
-    Ok(SeriesRow::new(cell, contender.name, rows))
+    let row = SeriesRow::new(cell, contender.name, rows);
+    Ok(SeriesRow { bytes_least: requests.bytes_least, ..row })
 }
 
 fn measured(ground: &Ground, request: &Request, outcome: Outcome) -> Result<ContainerRow> {

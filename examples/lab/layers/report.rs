@@ -173,15 +173,12 @@ impl Report {
 
     /// Per lab: bytes, seconds and STD of each container under each profile; then one line a profile.
     pub(super) fn print(&self) {
-        let mut rest = self.rows.as_slice();
-        while let Some(first) = rest.first() {
-            let (cell, after) = rest.split_at(rest.iter().take_while(|row| row.same_cell(first)).count());
-            println!("\n{}: MB, seconds and STD of each container", first.cell());
+        for cell in self.rows.chunk_by(SeriesRow::same_cell) {
+            println!("\n{}: MB, seconds and STD of each container", cell[0].cell());
             print_containers(cell);
             println!();
             print_sums(cell);
-            println!("  every layer once: {} MB", megabytes(first.bytes_least));
-            rest = after;
+            println!("  every layer once: {} MB", megabytes(cell[0].bytes_least));
         }
         println!();
     }

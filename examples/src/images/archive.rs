@@ -25,3 +25,32 @@ pub fn archive(image: &ImageSpec, name: &str) -> io::Result<Vec<u8>> {
     append("manifest.json", manifest.as_bytes())?;
     tar.into_inner()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::images::{File, Layer};
+    use std::io::Read;
+
+    #[test]
+    fn the_archive_lists_configuration_and_layers_that_are_in_it() {
+        let layers = ["a", "b"]
+            .map(|path| Layer::files(&[File { path, mode: 0o644, content: path.as_bytes() }]))
+            .to_vec();
+        let (repository, tag) = ("case/x".to_owned(), "1".to_owned());
+        let image = ImageSpec { repository, tag, layers, entrypoint: Vec::new() };
+        let bytes = archive(&image, "registry/case/x:1").unwrap();
+        let mut files = std::collections::BTreeMap::new();
+        for entry in tar::Archive::new(bytes.as_slice()).entries().unwrap() {
+            let mut entry = entry.unwrap();
+            let mut content = Vec::new();
+            entry.read_to_end(&mut content).unwrap();
+            files.insert(entry.path().unwrap().display().to_string(), content);
+        }
+        let manifest: serde_json::Value = serde_json::from_slice(&files["manifest.json"]).unwrap();
+        assert_eq!(manifest[0]["RepoTags"][0], "registry/case/x:1");
+        assert_eq!(files[manifest[0]["Config"].as_str().unwrap()], image.config());
+        assert_eq!(files[manifest[0]["Layers"][1].as_str().unwrap()], image.layers[1].blob);
+        assert_eq!(files.len(), 4);
+    }
+}

@@ -7,6 +7,9 @@ use super::vectors::ONE;
 use super::{RESOURCES, Vector};
 use crate::opt::mincost::Costs;
 
+/// So many candidates are compared at a time.
+const STRETCH: usize = 32;
+
 /// A machine as a column.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Column {
@@ -47,11 +50,11 @@ pub(super) struct Arcs {
     sides: Vec<Side>,
 }
 
-/// Candidates' parts, resource by resource, and their loads.
+/// Candidates' parts, resource by resource, and their loads times [`ONE`]; filled up to whole stretches.
 #[derive(Debug)]
 struct Side {
-    parts: [Vec<i64>; RESOURCES],
-    load: Vec<i64>,
+    parts: [Vec<f64>; RESOURCES],
+    load: Vec<f64>,
 }
 
 impl Arcs {
@@ -63,10 +66,14 @@ impl Arcs {
         candidates: Vec<Vec<u32>>,
     ) -> Self {
         let side = |class: &Vec<u32>| {
-            let found =
-                |of: &dyn Fn(&Column) -> i64| class.iter().map(|at| of(&columns[*at as usize])).collect();
+            let found = |of: &dyn Fn(&Column) -> i64| {
+                let found = class.iter().map(|at| exact(of(&columns[*at as usize])));
+                let mut found: Vec<f64> = found.collect();
+                found.resize(class.len().next_multiple_of(STRETCH), 0.0);
+                found
+            };
             let parts = std::array::from_fn(|resource| found(&|column| column.parts[resource]));
-            Side { parts, load: found(&|column| column.load) }
+            Side { parts, load: found(&|column| column.load * ONE) }
         };
         let sides = candidates.iter().map(side).collect();
         Self { formula, rows, columns, candidates, sides }
@@ -88,44 +95,83 @@ pub(super) fn cost(formula: Formula, demand: &Vector, column: &Column) -> i64 {
 }
 
 impl Arcs {
-    /// The candidate with room whose cost less its price is least; `worth` is the cost without its sign, candidate by
-    /// candidate.
-    fn least(&self, wanted: &Row, prices: &[i64], worth: impl Iterator<Item = i64>) -> Option<(usize, i64)> {
-        let mut best = (i64::MAX, None);
-        let mut look = |column: usize, price: i64, worth: i64| {
-            let reduced = -1 - worth - price;
-            if reduced < best.0 && super::fits(&self.columns[column].free, &wanted.demand) {
-                best = (reduced, Some(column));
-            }
-        };
+    /// The candidate with room whose cost less its price is least; it costs the sum of weights times sides, with a minus,
+    /// less 1. Whether a stretch of candidates holds a better one at all is seen without a look at their room.
+    fn least<const N: usize>(
+        &self,
+        wanted: &Row,
+        prices: &[f64],
+        (weights, sides): ([f64; N], [&[f64]; N]),
+    ) -> Option<(usize, i64)> {
         let candidates = &self.candidates[wanted.class];
-        if candidates.len() == prices.len() {
-            // All columns, in order: nothing has to be looked up.
-            prices.iter().enumerate().zip(worth).for_each(|((at, price), worth)| look(at, *price, worth));
-        } else {
-            candidates
-                .iter()
-                .zip(worth)
-                .for_each(|(at, worth)| look(*at as usize, prices[*at as usize], worth));
+        // All columns in order, or some that have to be looked up.
+        let all = candidates.len() == prices.len();
+        let sides = sides.map(|side| side.as_chunks().0);
+        let mut best = (f64::INFINITY, None);
+        let mut reduced = [0.0; STRETCH];
+        for (number, columns) in candidates.chunks(STRETCH).enumerate() {
+            let ready = prices.get(number * STRETCH..).and_then(<[f64]>::first_chunk).filter(|_| all);
+            let prices = ready.copied().unwrap_or_else(|| looked_up(columns, prices));
+            if !any_below(best.0, (weights, sides.map(|side| &side[number]), &prices), &mut reduced) {
+                continue;
+            }
+            for (found, column) in reduced.iter().zip(columns) {
+                let column = *column as usize;
+                if *found < best.0 && super::fits(&self.columns[column].free, &wanted.demand) {
+                    best = (*found, Some(column));
+                }
+            }
         }
         let column = best.1?;
-        Some((column, best.0 + prices[column]))
+        Some((column, cost(self.formula, &wanted.parts, &self.columns[column])))
     }
 }
 
+/// Prices of a stretch; what it lacks costs more than anything.
+fn looked_up(columns: &[u32], prices: &[f64]) -> [f64; STRETCH] {
+    let mut found = [f64::NEG_INFINITY; STRETCH];
+    found.iter_mut().zip(columns).for_each(|(to, column)| *to = prices[*column as usize]);
+    found
+}
+
+/// Writes the reduced costs of a stretch; whether any is below `least`. Straight and of a fixed length, so that it becomes
+/// vector instructions.
+fn any_below<const N: usize>(
+    least: f64,
+    (weights, sides, prices): ([f64; N], [&[f64; STRETCH]; N], &[f64; STRETCH]),
+    reduced: &mut [f64; STRETCH],
+) -> bool {
+    let mut any = false;
+    for (at, (to, price)) in reduced.iter_mut().zip(prices).enumerate() {
+        let mut cost = -1.0 - price;
+        for (weight, side) in weights.iter().zip(&sides) {
+            cost -= weight * side[at];
+        }
+        *to = cost;
+        any |= cost < least;
+    }
+    any
+}
+
 impl Costs for Arcs {
-    fn cheapest(&self, row: usize, prices: &[i64]) -> Option<(usize, i64)> {
+    fn cheapest(&self, row: usize, prices: &[f64]) -> Option<(usize, i64)> {
         let wanted = &self.rows[row];
         let Side { parts: [cpu, memory, storage], load } = &self.sides[wanted.class];
-        let [d_cpu, d_memory, d_storage] = wanted.parts;
-        let two = || cpu.iter().zip(memory).map(|(cpu, memory)| d_cpu * cpu + d_memory * memory);
+        let [d_cpu, d_memory, d_storage] = wanted.parts.map(exact);
         match self.formula {
-            Formula::MostLoaded => self.least(wanted, prices, load.iter().map(|load| load * ONE)),
-            Formula::DotProduct if d_storage == 0 => self.least(wanted, prices, two()),
+            Formula::MostLoaded => self.least(wanted, prices, ([1.0], [load])),
+            Formula::DotProduct if d_storage == 0.0 => {
+                self.least(wanted, prices, ([d_cpu, d_memory], [cpu, memory]))
+            }
             Formula::DotProduct => {
-                let third = storage.iter().map(|storage| d_storage * storage);
-                self.least(wanted, prices, two().zip(third).map(|(two, third)| two + third))
+                self.least(wanted, prices, ([d_cpu, d_memory, d_storage], [cpu, memory, storage]))
             }
         }
     }
+}
+
+/// Parts are at most [`ONE`], and loads a few of them.
+#[expect(clippy::cast_precision_loss, reason = "exact below 2^53, and a product of two parts has 34 bits")]
+fn exact(parts: i64) -> f64 {
+    parts as f64
 }

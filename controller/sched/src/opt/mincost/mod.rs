@@ -7,7 +7,9 @@
 //! no basis comes twice. Entering arcs are looked for row by row, the cheapest of each; that no row has one left
 //! proves the optimum over all arcs, since [`Costs`] answers for all of them.
 //!
-//! In: units, costs as integers, a start. Out: the flow, and the prices that prove it.
+//! In: units, costs as integers, a start. Out: the flow, and the prices that prove it. Prices are sums of costs along the
+//! tree. On the way they are kept as `f64`, which is exact for whole numbers up to 2^53 and which processors compare
+//! several at a time; so nodes times the largest cost must stay below that.
 
 #[cfg(test)]
 mod tests;
@@ -19,7 +21,7 @@ use tree::Tree;
 pub(crate) trait Costs {
     /// The column whose cost less its price is least for this row, and that cost with the price still on it.
     /// None: no arc leads from the row to any column.
-    fn cheapest(&self, row: usize, prices: &[i64]) -> Option<(usize, i64)>;
+    fn cheapest(&self, row: usize, prices: &[f64]) -> Option<(usize, i64)>;
 }
 
 /// Units that go from a row to a column, at `cost` each.

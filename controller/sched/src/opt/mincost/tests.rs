@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::tree::exact;
 use super::{Costs, Flow, Optimum, Units, least_cost};
 
 /// Costs as a table; none: no arc.
@@ -9,9 +10,10 @@ use super::{Costs, Flow, Optimum, Units, least_cost};
 struct Table(Vec<Vec<Option<i64>>>);
 
 impl Costs for Table {
-    fn cheapest(&self, row: usize, prices: &[i64]) -> Option<(usize, i64)> {
+    fn cheapest(&self, row: usize, prices: &[f64]) -> Option<(usize, i64)> {
         let arcs = self.0[row].iter().enumerate().filter_map(|(column, cost)| Some((column, (*cost)?)));
-        arcs.min_by_key(|(column, cost)| cost - prices[*column])
+        let reduced = |(column, cost): &(usize, i64)| exact(*cost) - prices[*column];
+        arcs.min_by(|x, y| reduced(x).total_cmp(&reduced(y)))
     }
 }
 

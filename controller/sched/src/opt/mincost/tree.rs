@@ -14,7 +14,7 @@ pub(super) struct Entering {
     row: usize,
     column: usize,
     cost: i64,
-    reduced: i64,
+    reduced: f64,
 }
 
 /// A node's place in the tree, and its arc to the parent.
@@ -37,7 +37,7 @@ const ALONE: Node =
 #[derive(Debug)]
 pub(super) struct Tree {
     nodes: Vec<Node>,
-    prices: Vec<i64>,
+    prices: Vec<f64>,
     rows: usize,
     columns: usize,
     /// Nodes still to reprice; empty between pivots, kept for its memory.
@@ -50,7 +50,7 @@ impl Tree {
         let (rows, columns) = (units.rows.len(), units.columns.len());
         let all = rows + columns + 2;
         let mut tree =
-            Self { nodes: vec![ALONE; all], prices: vec![0; all], rows, columns, open: Vec::new() };
+            Self { nodes: vec![ALONE; all], prices: vec![0.0; all], rows, columns, open: Vec::new() };
         let mut left = units.rows.to_vec();
         let mut filled: Vec<Option<Flow>> = vec![None; columns];
         for flow in start.iter().filter(|flow| flow.units == units.columns[flow.column]) {
@@ -68,7 +68,7 @@ impl Tree {
             let node = rows + column;
             tree.nodes[node].flow = units.columns[column];
             tree.nodes[node].cost = by.map_or(0, |flow| flow.cost);
-            tree.prices[node] = tree.nodes[node].cost;
+            tree.prices[node] = exact(tree.nodes[node].cost);
             tree.attach(node, by.map_or(idle, |flow| flow.row));
         }
         tree
@@ -95,7 +95,7 @@ impl Tree {
     pub(super) fn entering(&self, turn: usize, costs: &impl Costs) -> Option<Entering> {
         let prices = &self.prices[self.rows..self.idle()];
         let (row, found) = if turn == self.rows {
-            let dearest = prices.iter().enumerate().max_by_key(|(_, price)| **price);
+            let dearest = prices.iter().enumerate().max_by(|x, y| x.1.total_cmp(y.1));
             (self.idle(), dearest.map(|(column, _)| (column, 0)))
         } else {
             (turn, costs.cheapest(turn, prices))
@@ -103,12 +103,12 @@ impl Tree {
         let price = self.prices[row];
         let mut best = Entering { row, column: self.out(), cost: 0, reduced: -price };
         if let Some((column, cost)) = found {
-            let reduced = cost - price - prices[column];
+            let reduced = exact(cost) - price - prices[column];
             if reduced < best.reduced {
                 best = Entering { row, column: self.rows + column, cost, reduced };
             }
         }
-        (best.reduced < 0).then_some(best)
+        (best.reduced < 0.0).then_some(best)
     }
 
     /// Sends as much as can be around the cycle that the arc closes, and lets an arc go that is empty then.
@@ -177,7 +177,7 @@ impl Tree {
     }
 
     /// Prices and depths of `top` and all below it.
-    fn reprice(&mut self, top: usize, change: i64) {
+    fn reprice(&mut self, top: usize, change: f64) {
         let side = self.sends(top);
         let mut open = std::mem::take(&mut self.open);
         open.push(index(top));
@@ -230,9 +230,9 @@ impl Tree {
         Optimum {
             cost: flows.iter().map(|flow| flow.units * flow.cost).sum(),
             flows,
-            row_prices: self.prices[..self.rows].to_vec(),
-            column_prices: self.prices[self.rows..self.idle()].to_vec(),
-            unused_price: -self.prices[self.idle()],
+            row_prices: self.prices[..self.rows].iter().copied().map(whole).collect(),
+            column_prices: self.prices[self.rows..self.idle()].iter().copied().map(whole).collect(),
+            unused_price: -whole(self.prices[self.idle()]),
         }
     }
 }
@@ -240,4 +240,17 @@ impl Tree {
 #[expect(clippy::cast_possible_truncation, reason = "rows and columns are far fewer than 2^32")]
 fn index(node: usize) -> u32 {
     node as u32
+}
+
+/// Costs and prices are whole numbers that stay below 2^53.
+#[expect(clippy::cast_precision_loss, reason = "exact below 2^53")]
+pub(super) fn exact(cost: i64) -> f64 {
+    debug_assert!(cost.abs() < 1 << 53, "a cost leaves what is exact");
+    cost as f64
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "prices are whole numbers below 2^53")]
+fn whole(price: f64) -> i64 {
+    debug_assert!(price.abs() < f64::powi(2.0, 53), "a price leaves what is exact");
+    price as i64
 }

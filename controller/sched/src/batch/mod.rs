@@ -102,10 +102,11 @@ pub enum Blocked {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Packing {
     pub objective: Objective,
-    /// A request's size counts as that over the root of 1 and its wait over this, in seconds; see
+    /// A request's size counts as that over the cube root of 1 and its wait over this, in seconds; see
     /// [`Objective::Completion`].
     pub ageing_s: f64,
-    /// Seconds of waiting after which a request that fits nowhere keeps a machine for itself; see
+    /// Seconds of waiting after which a request that fits nowhere keeps a machine for itself; after half of them its size
+    /// counts for half; see
     /// [`Objective::Completion`].
     pub patience_s: f64,
 }

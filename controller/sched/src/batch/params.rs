@@ -27,12 +27,12 @@ pub(super) const LOOKS: usize = 1_000_000;
 /// Units that wait for which improvement is tried.
 pub(super) const IMPROVED: usize = 200;
 
-/// Three times this many seconds of waiting halve what a container's size counts for, unless the operator says otherwise. With
+/// Seven times this many seconds of waiting halve what a container's size counts for, unless the operator says otherwise. With
 /// less the order comes nearer to that of arrival, with more to that of sizes: `edgeloom sim batch` shows what either costs.
 pub(super) const AGEING_S: f64 = 10.0;
 
 /// Seconds of waiting after which a container may claim a machine, unless the operator says otherwise: nobody waits for ever.
-/// Patience of three hours takes a tenth off the longest completions and costs the mean 5%.
+/// Patience of three hours takes an eighth off the longest completions and costs the mean 5%.
 pub(super) const PATIENCE_S: f64 = 21_600.0;
 
 /// Part of the machines that may be claimed at a time, one at least.

@@ -135,6 +135,31 @@ fn more_that_keep_apart_than_machines_leaves_the_rest_waiting() {
 }
 
 #[test]
+fn what_is_plenty_hardly_counts_for_a_size() {
+    let machines = [Machine { capacity: [100, 10, 0], free: [100, 10, 0] }];
+    let half_the_cpu = [request(50, 4), request(1, 7)];
+    assert_eq!(places(&machines, &half_the_cpu, packing(Objective::Count)), [Ok(0), Err(Refusal::NoRoom)]);
+}
+
+#[test]
+fn requests_that_go_together_are_as_small_as_each_of_them() {
+    let together = Request { together: Some(0), ..request(2, 2) };
+    let requests = [request(3, 3), together.clone(), together];
+    let expected = [Err(Refusal::NoRoom), Ok(0), Ok(0)];
+    assert_eq!(places(&[machine(6, 6)], &requests, packing(Objective::Completion)), expected);
+}
+
+#[test]
+fn a_wait_counts_steeply_once_the_patience_is_half_over() {
+    let unaged = Packing { ageing_s: 1e9, patience_s: 1000.0, ..Packing::default() };
+    let first = |waited_s: f64| {
+        let requests = [Request { waited_s, ..request(3, 3) }, request(2, 2)];
+        places(&[machine(4, 4)], &requests, Method::Packing(unaged)).iter().position(Result::is_ok)
+    };
+    assert_eq!((first(250.0), first(750.0)), (Some(1), Some(0)));
+}
+
+#[test]
 fn a_long_wait_goes_before_a_small_size_only_if_ageing_counts() {
     let machines = [machine(4, 4)];
     let old = Request { waited_s: 6000.0, ..request(4, 4) };

@@ -38,7 +38,7 @@ pub struct Settings {
     pub heartbeat_s: f64,
     /// Part of the containers with an affinity, half of them to a machine and half to another container.
     pub affinity: f64,
-    /// Three times this many seconds of waiting halve what a size counts for with our profile.
+    /// Seven times this many seconds of waiting halve what a size counts for with our profile.
     pub ageing_s: f64,
     /// Seconds of waiting after which a container that fits nowhere claims a machine with our profile.
     pub patience_s: f64,

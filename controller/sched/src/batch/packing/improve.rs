@@ -100,7 +100,7 @@ mod tests {
         };
         let units = Units::of(&batch);
         let mut floor = Floor::new(&batch, &units);
-        let fit = Fit::of(&batch);
+        let fit = Fit::of(&batch, &floor);
         let order = Order::of(&floor, &fit, Packing::default());
         floor.place(0, 1);
         floor.place(1, 0);

@@ -40,7 +40,7 @@ impl Objective {
 
 /// The best floor found.
 pub(super) fn place<'a>(batch: &Batch, mut empty: Floor<'a>, packing: Packing) -> Floor<'a> {
-    let fit = Fit::of(batch);
+    let fit = Fit::of(batch, &empty);
     if packing.objective == Objective::Completion {
         let capacity: Vec<Vector> = batch.machines.iter().map(|machine| machine.capacity).collect();
         claims::claim(&mut empty, &fit, packing, &capacity);
@@ -69,17 +69,27 @@ pub(super) fn place<'a>(batch: &Batch, mut empty: Floor<'a>, packing: Packing) -
 /// How well a unit fits a machine.
 #[derive(Debug)]
 pub(super) struct Fit {
-    /// One over the largest capacity.
+    /// One over the largest capacity, of CPU and memory.
     part: [f64; 2],
+    /// What a part of each resource is worth; together 1.
+    price: [f64; 2],
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a score needs no 53 bits")]
 impl Fit {
-    fn of(batch: &Batch) -> Self {
+    /// Prices are the squares of how many times over a resource is asked for: what is plenty costs next to nothing,
+    /// as the dual of a linear program would have it, and equal scarcity costs the same.
+    fn of(batch: &Batch, floor: &Floor<'_>) -> Self {
         let most = |resource: usize| {
             batch.machines.iter().map(|machine| machine.capacity[resource]).fold(1, i64::max)
         };
-        Self { part: [1.0 / most(0) as f64, 1.0 / most(1) as f64] }
+        let price = [0, 1].map(|resource| {
+            let wanted: f64 = floor.units.units.iter().map(|unit| unit.demand[resource] as f64).sum();
+            let free: f64 = floor.free.iter().map(|free| free[resource].max(0) as f64).sum();
+            (wanted / free.max(1.0)).clamp(1e-3, 1e6).powi(2)
+        });
+        let total = price[0] + price[1];
+        Self { part: [1.0 / most(0) as f64, 1.0 / most(1) as f64], price: price.map(|one| one / total) }
     }
 
     /// Of CPU and memory, as parts of the largest machine's.
@@ -87,11 +97,18 @@ impl Fit {
         [amounts[0] as f64 * self.part[0], amounts[1] as f64 * self.part[1]]
     }
 
-    /// The less and the more evenly it leaves, the better: the least is best.
+    /// What it takes, at the resources' prices; above nothing.
+    fn size(&self, demand: &Vector) -> f64 {
+        let [cpu, memory] = self.parts(demand);
+        (self.price[0] * cpu + self.price[1] * memory).max(1e-9)
+    }
+
+    /// The less of what is dear it leaves, and the more evenly where both are, the better: the least is best.
     fn score(&self, free: &Vector, demand: &Vector) -> f64 {
         let ([f0, f1], [d0, d1]) = (self.parts(free), self.parts(demand));
         let (cpu, memory) = (f0 - d0, f1 - d1);
-        cpu * cpu + memory * memory + IMBALANCE * (cpu - memory) * (cpu - memory)
+        let [p0, p1] = self.price;
+        p0 * cpu + p1 * memory + IMBALANCE * p0.min(p1) * (cpu - memory).abs()
     }
 
     /// The machine that it fits best; of equals the first.

@@ -8,7 +8,7 @@ use crate::batch::floor::Floor;
 #[derive(Debug)]
 pub(super) struct Order {
     pub(super) bundles: Vec<Vec<usize>>,
-    /// Of each unit: what it takes of what is free in all, the scarcer resource the more.
+    /// Of each unit, as [`Fit::size`] has it.
     size: Vec<f64>,
     /// Of each unit: its size as it counts in the order.
     key: Vec<f64>,
@@ -17,29 +17,12 @@ pub(super) struct Order {
 #[expect(clippy::cast_precision_loss, reason = "a size needs no 53 bits")]
 impl Order {
     pub(super) fn of(floor: &Floor<'_>, fit: &Fit, packing: Packing) -> Self {
-        let free: [f64; 2] = std::array::from_fn(|resource| {
-            floor.free.iter().map(|free| free[resource].max(0) as f64).sum::<f64>().max(1.0)
-        });
-        let wanted: [f64; 2] = std::array::from_fn(|resource| {
-            floor.units.units.iter().map(|unit| unit.demand[resource] as f64).sum()
-        });
-        // How many times over a resource is asked for: what is plenty counts for little.
-        let scarce = [wanted[0] / free[0], wanted[1] / free[1]].map(|times| times.max(1e-3));
-        let total = scarce[0] + scarce[1];
-        let size: Vec<f64> = floor
-            .units
-            .units
-            .iter()
-            .map(|unit| {
-                let [cpu, memory] = fit.parts(&unit.demand);
-                ((scarce[0] * cpu + scarce[1] * memory) / total).max(1e-9)
-            })
-            .collect();
-        let ages = floor.units.units.iter().map(|unit| unit.waited_s / packing.ageing_s.max(1e-3));
-        let key = size.iter().zip(ages).map(|(size, age)| match packing.objective {
+        let size: Vec<f64> = floor.units.units.iter().map(|unit| fit.size(&unit.demand)).collect();
+        let waits = floor.units.units.iter().map(|unit| unit.waited_s);
+        let key = size.iter().zip(waits).map(|(size, waited_s)| match packing.objective {
             Objective::Count => *size,
             Objective::Utilisation => -*size,
-            Objective::Completion => *size / (1.0 + age).sqrt(),
+            Objective::Completion => *size / weight(packing, waited_s),
         });
         let key: Vec<f64> = key.collect();
         let mut bundles = floor.units.bundles();
@@ -47,8 +30,12 @@ impl Order {
         bundles.retain(|bundle| {
             bundle.iter().all(|unit| floor.places[*unit].is_none() && floor.has_room(*unit))
         });
-        let sum = |bundle: &[usize]| bundle.iter().map(|unit| key[*unit]).sum::<f64>();
-        bundles.sort_by(|x, y| sum(x).total_cmp(&sum(y)));
+        // What a request takes: several that go together are worth as many as they are.
+        let each = |bundle: &[usize]| {
+            let requests: usize = bundle.iter().map(|unit| floor.unit(*unit).members.len()).sum();
+            bundle.iter().map(|unit| key[*unit]).sum::<f64>() / requests.max(1) as f64
+        };
+        bundles.sort_by(|x, y| each(x).total_cmp(&each(y)));
         Self { bundles, size, key }
     }
 
@@ -98,4 +85,11 @@ impl Order {
             .map(|unit| floor.unit(unit).members.len() as f64 * self.size[unit] / self.key[unit].abs())
             .sum()
     }
+}
+
+/// How many times smaller a wait makes a unit: it grows slowly at first, as the cube root, and steeply once the patience
+/// is half over.
+fn weight(packing: Packing, waited_s: f64) -> f64 {
+    let age = (1.0 + waited_s / packing.ageing_s.max(1e-3)).cbrt();
+    age * (1.0 + (2.0 * waited_s / packing.patience_s.max(1e-3)).powi(4))
 }

@@ -43,7 +43,7 @@ pub(crate) struct Batch {
     /// Part of the containers with an affinity, 0 to 1.
     #[arg(long, default_value_t = Settings::default().affinity)]
     affinity: f64,
-    /// Three times so many seconds of waiting halve what a size counts for, with profile edgeloom.
+    /// Seven times so many seconds of waiting halve what a size counts for, with profile edgeloom.
     #[arg(long, value_name = "SECONDS", default_value_t = Settings::default().ageing_s)]
     ageing: f64,
     /// Seconds of waiting after which a container that fits nowhere claims a machine, with profile edgeloom.

@@ -78,6 +78,47 @@ fn constraints_hold_and_what_fits_nowhere_is_told_that_waiting_is_vain() {
 }
 
 #[test]
+fn bad_jobs_get_a_reason_each_and_the_others_are_placed() {
+    let on = |value: &str| Constraint { attribute: Attribute::Name, equal: true, value: value.to_owned() };
+    for name in PROFILES {
+        let mut torn = batch("torn", &[("run", 1000, GB)]);
+        torn.tasks.get_mut(&"run".parse().unwrap()).unwrap().constraints = vec![on("n0"), on("n1")];
+        let bad = [
+            torn,
+            batch("gang", &[("a", 1000, GB), ("b", 64_000, GB)]),
+            batch("huge", &[("run", u32::MAX, u64::MAX)]),
+            batch("huge-gang", &[("a", u32::MAX, u64::MAX), ("b", u32::MAX, u64::MAX)]),
+        ];
+        let mut jobs = vec![batch("nothing", &[("run", 0, 0)]), containers(1, 4000).remove(0)];
+        jobs.extend(bad);
+        let decision = sound(name, &snapshot(nodes(2), Vec::new(), jobs));
+        let placed: Vec<&str> = decision.plans.iter().map(|plan| plan.job.as_str()).collect();
+        assert_eq!(
+            (placed.len(), placed.contains(&"c000") && placed.contains(&"nothing")),
+            (2, true),
+            "{name}"
+        );
+        assert_eq!(decision.unplaced.len(), 4, "{name}");
+        for left in &decision.unplaced {
+            let told = left.reasons.len() == 2 && left.reasons.iter().all(|reason| !reason.text.is_empty());
+            assert!(left.never && told, "{name}: {left:?}");
+        }
+        let task =
+            |job: &str| decision.unplaced.iter().find(|left| left.job.as_str() == job).unwrap().task.as_str();
+        assert_eq!(task("gang"), "b", "the task in the way, not the one that would fit");
+    }
+}
+
+#[test]
+fn an_empty_batch_is_answered() {
+    for name in PROFILES {
+        assert_eq!(sound(name, &snapshot(nodes(2), Vec::new(), Vec::new())), Decision::default(), "{name}");
+        let decision = sound(name, &snapshot(Vec::new(), Vec::new(), containers(2, 1000)));
+        assert_eq!((decision.plans.len(), decision.unplaced.len()), (0, 2), "{name}");
+    }
+}
+
+#[test]
 fn a_node_that_is_not_ready_gets_nothing() {
     let mut now = snapshot(nodes(2), Vec::new(), containers(8, 1000));
     now.nodes[0].ready = false;

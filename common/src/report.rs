@@ -263,6 +263,12 @@ pub struct PullState {
     pub bytes_fetched: Bytes,
     #[serde(default)]
     pub bytes_total: Option<Bytes>,
+    /// Layers of which bytes arrived.
+    #[serde(default)]
+    pub layers: u32,
+    /// How long the pull took, once it is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took_ms: Option<u64>,
     #[serde(default)]
     pub done: bool,
     #[serde(default)]

@@ -136,6 +136,11 @@ pub struct TaskView {
     /// As the pull reported so far.
     #[serde(default)]
     pub bytes_fetched: u64,
+    /// Seconds that the pull took, once it is done; and those foretold for it by what was known of the node's line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_s: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_s_predicted: Option<f64>,
 }
 
 /// One flow between nodes.
@@ -155,6 +160,23 @@ pub struct FlowView {
     /// Bytes waiting in the class at the last report: above 0 while the network is the limit.
     #[serde(default)]
     pub backlog_bytes: u64,
+}
+
+/// A node's last pulls for tasks, up to 256 since the controller started, and its line to the registries.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PullsView {
+    pub finished: usize,
+    /// Those that fetched the predicted bytes to the byte.
+    pub exact: usize,
+    /// Of layers; configurations apart, which nodes do not count.
+    pub bytes_predicted: u64,
+    pub bytes_fetched: u64,
+    /// The median of how far the predicted seconds were off, as a part of those taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds_error_median: Option<f64>,
+    /// Payload that pulls get over the line, as learnt from them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goodput_bps: Option<u64>,
 }
 
 /// `GET /v1/jobs`.
@@ -224,6 +246,9 @@ pub struct NodeView {
     pub labels: BTreeMap<String, String>,
     pub docker_version: String,
     pub layers_held: usize,
+    /// How far predictions of the node's pulls were off.
+    #[serde(default)]
+    pub pulls: PullsView,
     /// The desired state last sent and last confirmed, as (epoch, generation).
     pub version_sent: (u64, u64),
     pub version_observed: (u64, u64),

@@ -50,6 +50,12 @@ impl PullProgress {
         self.layers.values().map(|layer| layer.fetched).sum()
     }
 
+    /// Layers of which bytes arrived.
+    #[must_use]
+    pub fn layers_fetched(&self) -> u32 {
+        u32::try_from(self.layers.values().filter(|layer| layer.fetched > 0).count()).unwrap_or(u32::MAX)
+    }
+
     /// Compressed bytes of the layers that began; later layers add to it.
     #[must_use]
     pub fn bytes_total(&self) -> u64 {

@@ -15,7 +15,7 @@ use edgeloom_common::report::{PrefetchPhase, PrefetchState, PullState};
 use edgeloom_common::units::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant};
 
 /// All images of the document in force.
 #[derive(Debug, Default)]
@@ -43,6 +43,8 @@ struct Record {
 #[derive(Debug)]
 struct Pull {
     progress: watch::Receiver<PullProgress>,
+    began: Instant,
+    took: Option<Duration>,
     done: bool,
     error: String,
 }
@@ -154,7 +156,7 @@ impl Images {
             }
         }
         match (missing, &self.pulling) {
-            (Some(image), None) => todo.push(self.pull(image, login(confidential, image))),
+            (Some(image), None) => todo.push(self.pull(image, login(confidential, image), now)),
             (Some(_), Some(other)) if !is_idle && is_only_ready(document, other) => {
                 let other = other.clone();
                 self.give_way(&other);
@@ -182,10 +184,10 @@ impl Images {
         Todo::LookForImage(image.clone())
     }
 
-    fn pull(&mut self, image: &ImageRef, login: Option<Login>) -> Todo {
+    fn pull(&mut self, image: &ImageRef, login: Option<Login>, now: Instant) -> Todo {
         let (sender, progress) = watch::channel(PullProgress::default());
         let record = self.records.entry(image.clone()).or_default();
-        record.pull = Some(Pull { progress, done: false, error: String::new() });
+        record.pull = Some(Pull { progress, began: now, took: None, done: false, error: String::new() });
         self.pulling = Some(image.clone());
         Todo::Pull(image.clone(), login, sender)
     }
@@ -233,6 +235,7 @@ impl Images {
         };
         if let Some(pull) = &mut record.pull {
             pull.done = error.is_empty();
+            pull.took = Some(now.saturating_duration_since(pull.began));
             pull.error = error;
         }
     }
@@ -300,6 +303,11 @@ fn pull_state(image: &ImageRef, pull: &Pull) -> Option<PullState> {
         image: image.name.clone(),
         bytes_fetched: Bytes(progress.bytes_fetched()),
         bytes_total: (progress.bytes_total() > 0).then(|| Bytes(progress.bytes_total())),
+        layers: progress.layers_fetched(),
+        took_ms: pull
+            .took
+            .filter(|_| pull.done)
+            .map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
         done: pull.done,
         error: pull.error.clone(),
     })

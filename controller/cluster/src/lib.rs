@@ -23,6 +23,7 @@ mod explain;
 mod holding;
 mod journal;
 mod known;
+mod line;
 mod lost;
 mod missing;
 mod model;

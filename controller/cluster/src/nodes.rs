@@ -8,6 +8,7 @@ mod presence;
 
 use crate::capacity::Capacities;
 use crate::documents::Documents;
+use crate::line::Line;
 use crate::model::{Topology, platform};
 use crate::topology::{DownLinks, pair};
 use edgeloom_common::desired::{DesiredState, Version};
@@ -71,6 +72,8 @@ pub(crate) struct NodeRecord {
     pub(crate) asked_ms: Option<u64>,
     /// When it was told.
     pub(crate) observed_ms: u64,
+    /// What its pulls teach.
+    pub(crate) line: Line,
     /// Did not confirm a document in time; nothing new goes there until it does.
     pub(crate) silent: bool,
 }
@@ -250,6 +253,7 @@ impl Nodes {
                 hosting: Hosting {
                     platform: platform(&inventory.architecture).to_owned(),
                     taints: inventory.taints.clone(),
+                    goodput: record.line.goodput(),
                     ..Hosting::default()
                 },
             })

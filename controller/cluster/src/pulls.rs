@@ -89,6 +89,20 @@ impl<'a> Pulls<'a> {
     }
 }
 
+/// Bytes of layers that the pull of an image on a node was committed with; none for one that no task waits for.
+pub(crate) fn predicted(model: &Model, node: &NodeId, image: &str) -> Option<Bytes> {
+    model.committed().find_map(|(record, plan)| {
+        let mut own = of_job(record, plan).filter(|(_, at, its)| *at == node && its.reference.name == image);
+        own.find_map(|(task, _, its)| {
+            let bytes = *record.bytes_predicted.get(&task)?;
+            // Nodes do not count configurations, which are the same size on every platform but for a few bytes.
+            let config =
+                its.platforms.values().map(|layers| layers.config.size.0).find(|size| *size <= bytes);
+            Some(Bytes(bytes - config.unwrap_or(0)))
+        })
+    })
+}
+
 /// Images as the scheduler takes them.
 pub(crate) fn platforms(images: &BTreeMap<TaskName, Image>) -> BTreeMap<TaskName, Platforms> {
     let one = |image: &Image| -> Platforms {

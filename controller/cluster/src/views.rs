@@ -78,6 +78,7 @@ fn tasks(nodes: &Nodes, record: &JobRecord, plan: &JobPlan) -> Vec<TaskView> {
         let predicted = record.bytes_predicted.get(task);
         // Without an entry the node pulls the image for another task, which shows the bytes.
         let fetched = known.filter(|_| predicted.is_some()).map_or(0, |it| bytes_fetched(it, &image.name));
+        let pulled = known.filter(|_| predicted.is_some()).and_then(|it| it.line.last(&image.name));
         let container = known.and_then(|known| container(known, record, task));
         let limits = limits(record, plan, task);
         views.push(TaskView {
@@ -93,6 +94,8 @@ fn tasks(nodes: &Nodes, record: &JobRecord, plan: &JobPlan) -> Vec<TaskView> {
             memory_bytes: limits.map_or(0, |share| share.memory.0),
             bytes_predicted: predicted.copied().unwrap_or(0),
             bytes_fetched: fetched,
+            pull_s: pulled.map(|pull| pull.seconds),
+            pull_s_predicted: pulled.and_then(|pull| pull.seconds_predicted),
         });
     }
     views
@@ -172,6 +175,7 @@ pub(crate) fn node(model: &Model, name: &NodeId, known: &NodeRecord) -> NodeView
         labels: inventory.map(|it| it.labels.clone()).unwrap_or_default(),
         docker_version: inventory.map(|it| it.capabilities.docker_version.clone()).unwrap_or_default(),
         layers_held: inventory.map_or(0, |it| it.layers.chain_ids.len().max(it.layers.known_digests.len())),
+        pulls: known.line.view(),
         version_sent: (sent.epoch, sent.generation),
         version_observed: (version.epoch, version.generation),
         clock_ahead_ms: known.clock_ahead_ms,

@@ -85,15 +85,25 @@ impl Goodput {
         Self((wire.as_f64() * edgeloom_common::units::TCP_GOODPUT).max(1.0))
     }
 
-    /// After one more pull, which was alone on the line. A small one teaches nothing.
+    /// By one pull, which was alone on the line; none of a small one, which tells more of its start.
+    #[must_use]
+    pub fn of_pull(fetched: Fetch, seconds: f64) -> Option<Self> {
+        let on_line_s = seconds - START_S - LAYER_S * f64::from(fetched.layers);
+        let tells = fetched.bytes() >= TELLING && on_line_s > 0.0;
+        tells.then(|| Self((bits(fetched.bytes()) / on_line_s).max(1.0)))
+    }
+
+    /// After one more pull.
     #[must_use]
     pub fn learnt(self, fetched: Fetch, seconds: f64) -> Self {
-        let on_line_s = seconds - START_S - LAYER_S * f64::from(fetched.layers);
-        if fetched.bytes() < TELLING || on_line_s <= 0.0 {
-            return self;
-        }
-        let seen = bits(fetched.bytes()) / on_line_s;
-        Self(self.0 + NEWEST * (seen - self.0))
+        Self::of_pull(fetched, seconds).map_or(self, |seen| Self(self.0 + NEWEST * (seen.0 - self.0)))
+    }
+
+    /// In whole bits a second.
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "casts from float saturate")]
+    pub fn rate(self) -> BitRate {
+        BitRate(self.0 as u64)
     }
 
     /// Of the line alone.

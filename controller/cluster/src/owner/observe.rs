@@ -3,6 +3,7 @@
 use super::Owner;
 use crate::model::{EPOCH_MAX, Event, Model};
 use crate::nodes::NodeMessage;
+use crate::pulls::predicted;
 use edgeloom_common::desired::{DesiredState, Version};
 use edgeloom_common::ids::NodeId;
 
@@ -28,6 +29,7 @@ impl Owner {
         if told_version {
             self.compare_version(node);
             self.rejoin(node);
+            self.learn_line(node);
         }
         if !only_load {
             self.advance();
@@ -62,6 +64,15 @@ impl Owner {
             && let Some(known) = self.nodes.table.get_mut(node)
         {
             known.silent = false;
+        }
+    }
+
+    /// Holds the node's finished pulls against what was predicted for them.
+    fn learn_line(&mut self, node: &NodeId) {
+        let Some(known) = self.nodes.table.get_mut(node) else { return };
+        let done = known.observed.iter().flat_map(|observed| &observed.pulls).filter(|pull| pull.done);
+        for pull in done {
+            known.line.learn(pull, predicted(&self.state.model, node, &pull.image));
         }
     }
 

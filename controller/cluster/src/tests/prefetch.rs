@@ -97,6 +97,8 @@ fn what_nodes_say_is_shown_and_removed_images_are_told_once() {
         image: "x".to_owned(),
         bytes_fetched: Bytes(3),
         bytes_total: Some(Bytes(9)),
+        layers: 1,
+        took_ms: None,
         done: false,
         error: String::new(),
     };

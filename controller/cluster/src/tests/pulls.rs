@@ -75,6 +75,8 @@ impl Puller {
                     image,
                     bytes_fetched,
                     bytes_total: None,
+                    layers: 1,
+                    took_ms: Some(1_000),
                     done: true,
                     error: String::new(),
                 });
@@ -146,4 +148,28 @@ fn blobs_of_a_manifest_that_a_node_pulled_are_known_there() {
     node.layers.manifests = vec!["sha256:z".to_owned(), "sha256:foreign".to_owned()];
     let known = known::layers(world.owner.model(), &node);
     assert_eq!(known.known_digests, ["blob-base", "blob-l1", "config-z"]);
+}
+
+#[test]
+fn finished_pulls_are_held_against_their_predictions() {
+    let n1: NodeId = "n1".parse().unwrap();
+    let mut world = World::new();
+    let job = world.owner.submit(order("job", &["z"])).unwrap();
+    world.settle();
+    let mut seen = observed(&world.held[&n1]);
+    seen.pulls = vec![PullState {
+        image: "z".to_owned(),
+        bytes_fetched: Bytes(predicted(&job)[0] - CONFIG),
+        bytes_total: None,
+        layers: 2,
+        took_ms: Some(1_500),
+        done: true,
+        error: String::new(),
+    }];
+    for _ in 0..2 {
+        world.owner.observe(&n1, NodeMessage::Observed(seen.clone()));
+    }
+    let view = world.owner.node(&n1, &world.owner.nodes.table[&n1]);
+    assert_eq!((view.pulls.finished, view.pulls.exact), (1, 1));
+    assert_eq!(world.owner.job(&"job".parse().unwrap()).unwrap().tasks[0].pull_s, Some(1.5));
 }

@@ -89,6 +89,8 @@ mod tests {
             memory_bytes: 0,
             bytes_predicted: 2_000_000,
             bytes_fetched: 1_000_000,
+            pull_s: None,
+            pull_s_predicted: None,
         };
         let (name, state) = ("j".parse().unwrap(), JobState::Starting);
         let (profile, reason) = ("edgeloom".to_owned(), String::new());

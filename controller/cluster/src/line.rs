@@ -1,0 +1,152 @@
+//! What a node's finished pulls teach: what its line to the registries gives, and how far predictions were off.
+//!
+//! In: pulls as the node reports them, again and again, and what was predicted for each. Out: the learnt goodput
+//! and a summary. Nothing here outlives the controller; what the node still reports is learnt anew.
+
+use edgeloom_common::report::PullState;
+use edgeloom_common::units::Bytes;
+use edgeloom_common::view::PullsView;
+use edgeloom_sched::pull::{Fetch, Goodput};
+use std::collections::VecDeque;
+
+/// How many pulls are kept.
+const KEPT: usize = 256;
+
+/// One node's line and pulls.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Line {
+    goodput: Option<Goodput>,
+    /// The newest last.
+    finished: VecDeque<Finished>,
+}
+
+/// A pull that is done.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Finished {
+    state: PullState,
+    /// Bytes of layers; none where no task waited for the image.
+    bytes_predicted: Option<Bytes>,
+    pub(crate) seconds: f64,
+    /// By the goodput known before; none before the first pull that told one.
+    pub(crate) seconds_predicted: Option<f64>,
+}
+
+impl Line {
+    /// What pulls get over it, as far as known.
+    pub(crate) fn goodput(&self) -> Option<Goodput> {
+        self.goodput
+    }
+
+    /// Takes in a pull that is done; one that was reported before teaches nothing.
+    #[expect(clippy::cast_precision_loss, reason = "a pull takes far less than 2^52 milliseconds")]
+    pub(crate) fn learn(&mut self, pull: &PullState, bytes_predicted: Option<Bytes>) {
+        let Some(took_ms) = pull.took_ms else { return };
+        if self.finished.iter().any(|finished| finished.state == *pull) {
+            return;
+        }
+        let seconds = took_ms as f64 / 1000.0;
+        let fetch = |layer_bytes| Fetch { layers: pull.layers, layer_bytes, config_bytes: Bytes(0) };
+        let foretold = self.goodput.zip(bytes_predicted);
+        let seconds_predicted = foretold.map(|(goodput, bytes)| fetch(bytes).seconds(goodput, Bytes(0)));
+        let fetched = fetch(pull.bytes_fetched);
+        self.goodput = match self.goodput {
+            Some(goodput) => Some(goodput.learnt(fetched, seconds)),
+            None => Goodput::of_pull(fetched, seconds),
+        };
+        if self.finished.len() == KEPT {
+            self.finished.pop_front();
+        }
+        self.finished.push_back(Finished {
+            state: pull.clone(),
+            bytes_predicted,
+            seconds,
+            seconds_predicted,
+        });
+    }
+
+    /// The last pull of an image.
+    pub(crate) fn last(&self, image: &str) -> Option<&Finished> {
+        self.finished.iter().rev().find(|finished| finished.state.image == image)
+    }
+
+    /// How far predictions were off.
+    pub(crate) fn view(&self) -> PullsView {
+        let foretold = || self.finished.iter().filter_map(|it| Some((it, it.bytes_predicted?)));
+        let mut errors: Vec<f64> = self.finished.iter().filter_map(Finished::seconds_error).collect();
+        errors.sort_by(f64::total_cmp);
+        PullsView {
+            finished: foretold().count(),
+            exact: foretold().filter(|(it, bytes)| it.state.bytes_fetched == *bytes).count(),
+            bytes_predicted: foretold().map(|(_, bytes)| bytes.0).fold(0, u64::saturating_add),
+            bytes_fetched: foretold().map(|(it, _)| it.state.bytes_fetched.0).fold(0, u64::saturating_add),
+            seconds_error_median: errors.get(errors.len() / 2).copied(),
+            goodput_bps: self.goodput.map(|goodput| goodput.rate().0),
+        }
+    }
+}
+
+impl Finished {
+    fn seconds_error(&self) -> Option<f64> {
+        let off = (self.seconds_predicted? - self.seconds).abs();
+        (self.seconds > 0.0 && self.state.bytes_fetched.0 > 0).then(|| off / self.seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pull(image: &str, megabytes: u64, took_ms: u64) -> PullState {
+        PullState {
+            image: image.to_owned(),
+            bytes_fetched: Bytes(megabytes * 1_000_000),
+            bytes_total: None,
+            layers: 1,
+            took_ms: Some(took_ms),
+            done: true,
+            error: String::new(),
+        }
+    }
+
+    #[test]
+    fn the_goodput_is_learnt_and_foretells_the_next_pull() {
+        let mut line = Line::default();
+        // 10 MB in 8 s beside 0.164 s of start and one layer: 10 Mbit/s.
+        line.learn(&pull("a", 10, 8_164), Some(Bytes(10_000_000)));
+        assert_eq!(line.view().goodput_bps, Some(10_000_000));
+        assert_eq!(line.last("a").unwrap().seconds_predicted, None);
+        line.learn(&pull("b", 5, 4_164), Some(Bytes(5_000_000)));
+        let last = line.last("b").unwrap();
+        assert!((last.seconds_predicted.unwrap() - last.seconds).abs() < 1e-9);
+        assert!(line.view().seconds_error_median.unwrap() < 1e-9);
+    }
+
+    #[test]
+    fn a_pull_counts_once_however_often_it_is_told() {
+        let mut line = Line::default();
+        for _ in 0..3 {
+            line.learn(&pull("a", 10, 9_000), Some(Bytes(9_000_000)));
+        }
+        let view = line.view();
+        assert_eq!((view.finished, view.exact), (1, 0));
+        assert_eq!((view.bytes_predicted, view.bytes_fetched), (9_000_000, 10_000_000));
+    }
+
+    #[test]
+    fn small_pulls_and_impossible_times_teach_no_goodput() {
+        let mut line = Line::default();
+        line.learn(&PullState { bytes_fetched: Bytes(1000), ..pull("a", 0, 500) }, Some(Bytes(1000)));
+        line.learn(&pull("b", 10, 0), None);
+        line.learn(&PullState { layers: u32::MAX, ..pull("c", 10, 9_000) }, None);
+        assert_eq!(line.goodput(), None);
+        assert_eq!((line.view().finished, line.view().exact), (1, 1));
+    }
+
+    #[test]
+    fn only_so_many_are_kept() {
+        let mut line = Line::default();
+        (0..2 * KEPT).for_each(|number| line.learn(&pull(&number.to_string(), 1, 1_000), Some(Bytes(1))));
+        assert_eq!(line.view().finished, KEPT);
+        assert!(line.last("0").is_none());
+    }
+}

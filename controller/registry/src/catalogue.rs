@@ -6,9 +6,8 @@
 use crate::cache::{Line, Record};
 use crate::client::Found;
 use crate::digest::Digest;
-use crate::manifest::Platform;
 use crate::rota::Outcome;
-use crate::table::Table;
+use crate::table::{Extent, Table};
 use edgeloom_common::registry::RegistryHost;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -97,22 +96,27 @@ impl Catalogue {
 
     /// The tag named this when it was asked for; says whether that is new. Does nothing for an unknown image.
     pub(crate) fn confirm(&mut self, place: &Place, digest: Digest, now_ms: u64) -> Outcome {
+        let same = self.tag(place).filter(|tag| tag.digest == Some(digest));
+        let etag = same.and_then(|tag| tag.etag.clone());
+        self.name(place, (digest, etag), now_ms)
+    }
+
+    fn name(&mut self, place: &Place, (digest, etag): (Digest, Option<Box<str>>), now_ms: u64) -> Outcome {
         if !self.table.contains(&digest) {
             return Outcome::Failed;
         }
         let Some(tag) = self.tag_mut(place) else { return Outcome::Failed };
-        let before = tag.digest.replace(digest);
-        (tag.seen_ms, tag.problem) = (now_ms, None);
-        if before == Some(digest) {
+        let before = (tag.digest, tag.etag.take());
+        *tag = Tag { digest: Some(digest), etag, seen_ms: now_ms, problem: None };
+        if before == (tag.digest, tag.etag.clone()) {
             return Outcome::Same;
         }
-        tag.etag = None;
-        if let Some(before) = before {
+        if let Some(before) = before.0 {
             self.table.untagged(&before);
         }
         self.table.tagged(&digest);
         self.write_tag(place);
-        Outcome::Changed
+        if before.0 == Some(digest) { Outcome::Same } else { Outcome::Changed }
     }
 
     /// Keeps an image that a tag names, whole or with its flaw.
@@ -121,23 +125,24 @@ impl Catalogue {
             self.fail(place, "the registries have more images than the catalogue keeps");
             return Outcome::Failed;
         }
-        self.keep(found.digest, &found.platforms);
-        let outcome = self.confirm(place, found.digest, now_ms);
-        if let Some(tag) = self.tag_mut(place) {
-            tag.etag = found.etag.map(Into::into);
-            tag.problem = found.flaw.map(|error| error.to_string().into());
+        self.keep(&found);
+        let outcome = self.name(place, (found.digest, found.etag.map(Into::into)), now_ms);
+        if let Some(flaw) = found.flaw {
+            self.fail(place, &flaw.to_string());
         }
         outcome
     }
 
-    /// Keeps an image that no tag has to name.
-    pub(crate) fn keep(&mut self, digest: Digest, platforms: &[Platform]) {
-        let new = self.table.keep(digest, platforms);
-        if let Some(lines) = &mut self.lines {
-            for (id, layer) in new {
-                Line::of(&Record::Layer { id: id.0, layer }).append_to(lines);
-            }
-            Line::of(&Record::image(digest, &self.table)).append_to(lines);
+    /// Keeps an image that no tag has to name. One of which a part is broken is not kept over a restart.
+    pub(crate) fn keep(&mut self, found: &Found) {
+        let extent = if found.flaw.is_none() { Extent::Whole } else { Extent::Part };
+        let new = self.table.keep(found.digest, (&found.platforms, extent));
+        let Some(lines) = &mut self.lines else { return };
+        for (id, layer) in new {
+            Line::of(&Record::Layer { id: id.0, layer }).append_to(lines);
+        }
+        if self.table.is_whole(&found.digest) {
+            Line::of(&Record::image(found.digest, &self.table)).append_to(lines);
         }
     }
 
@@ -221,14 +226,13 @@ impl Catalogue {
                 Record::Image { digest, platforms } => {
                     let platforms =
                         platforms.into_iter().map(|it| it.with(&layers)).collect::<Option<Vec<_>>>();
-                    platforms.into_iter().for_each(|platforms| drop(self.table.keep(digest, &platforms)));
+                    platforms
+                        .into_iter()
+                        .for_each(|platforms| drop(self.table.keep(digest, (&platforms, Extent::Whole))));
                 }
                 Record::Tag { registry, repository, tag, digest, etag, seen_ms } => {
                     let place = Place { host: registry, repository: repository.into(), tag: tag.into() };
-                    self.confirm(&place, digest, seen_ms);
-                    if let (Some(tag), Some(etag)) = (self.tag_mut(&place), etag) {
-                        tag.etag = Some(etag.into());
-                    }
+                    self.name(&place, (digest, etag.map(Into::into)), seen_ms);
                 }
                 Record::Gone { registry, repository, tag } => {
                     self.remove(&Place { host: registry, repository: repository.into(), tag: tag.into() });
@@ -262,3 +266,6 @@ impl Catalogue {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -112,7 +112,7 @@ impl Registry {
             Some(platforms) => platforms,
             None => {
                 let found = self.learn(asked, digest).await?;
-                self.lock().keep(digest, &found.platforms);
+                self.lock().keep(&found);
                 found.platforms
             }
         };
@@ -197,7 +197,7 @@ impl Registry {
     }
 
     fn is_sound(&self, problem: &Option<Box<str>>, digest: Digest) -> bool {
-        problem.is_none() && self.lock().table.contains(&digest)
+        problem.is_none() && self.lock().table.is_whole(&digest)
     }
 
     fn confirm(&self, place: &Place, digest: Digest) -> (Digest, Outcome) {

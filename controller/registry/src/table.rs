@@ -63,9 +63,18 @@ struct Kept {
     layers: Box<[LayerId]>,
 }
 
+/// How much of an image is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    Whole,
+    /// The platforms that were sound.
+    Part,
+}
+
 #[derive(Debug)]
 struct Image {
     platforms: Box<[Kept]>,
+    extent: Extent,
     tags: u32,
 }
 
@@ -89,6 +98,11 @@ impl Table {
         self.images.contains_key(digest)
     }
 
+    /// Whether all of an image is known.
+    pub(crate) fn is_whole(&self, digest: &Digest) -> bool {
+        self.images.get(digest).is_some_and(|image| image.extent == Extent::Whole)
+    }
+
     /// Whether an image is kept when it comes.
     pub(crate) fn has_room(&self) -> bool {
         self.layers.known.len() < LAYERS_MAX && self.uses < USES_MAX
@@ -100,11 +114,14 @@ impl Table {
     }
 
     /// Keeps an image, if there is room; the layers that were not there before, in the order of the image. One that is kept already
-    /// stays as it is, since a digest has one content, unless more of its platforms were sound this time.
-    pub(crate) fn keep(&mut self, digest: Digest, platforms: &[Platform]) -> Vec<(LayerId, Layer)> {
+    /// stays as it is, since a digest has one content, unless only a part of it was sound.
+    pub(crate) fn keep(
+        &mut self,
+        digest: Digest,
+        (platforms, extent): (&[Platform], Extent),
+    ) -> Vec<(LayerId, Layer)> {
         let mut new = Vec::new();
-        let kept = self.images.get(&digest);
-        if !self.has_room() || kept.is_some_and(|kept| platforms.len() <= kept.platforms.len()) {
+        if !self.has_room() || self.is_whole(&digest) {
             return new;
         }
         let kept = |platform: &Platform| {
@@ -126,7 +143,7 @@ impl Table {
         let before = self.images.remove(&digest);
         let tags = before.as_ref().map_or(0, |image| image.tags);
         self.untagged += usize::from(before.is_none());
-        let image = Image { platforms, tags };
+        let image = Image { platforms, extent, tags };
         self.uses += image.layers().count();
         if let Some(before) = before {
             self.give_back(&before);
@@ -186,9 +203,10 @@ impl Table {
         platforms.into_iter().flatten().map(|it| (&*it.architecture, it.config, &*it.layers)).collect()
     }
 
-    /// Every image's digest, in order.
+    /// The digest of every image that is known whole, in order.
     pub(crate) fn digests(&self) -> Vec<Digest> {
-        let mut digests: Vec<_> = self.images.keys().copied().collect();
+        let mut digests: Vec<_> =
+            self.images.keys().filter(|digest| self.is_whole(digest)).copied().collect();
         digests.sort_unstable();
         digests
     }
@@ -223,9 +241,9 @@ mod tests {
         let mut table = Table::default();
         let (a, in_a) = image("a", &["base", "x", "x"]);
         let (b, in_b) = image("b", &["base", "y"]);
-        assert_eq!(table.keep(a, &in_a).len(), 2);
-        assert_eq!(table.keep(b, &in_b).len(), 1);
-        assert_eq!(table.keep(b, &in_b).len(), 0);
+        assert_eq!(table.keep(a, (&in_a, Extent::Whole)).len(), 2);
+        assert_eq!(table.keep(b, (&in_b, Extent::Whole)).len(), 1);
+        assert_eq!(table.keep(b, (&in_b, Extent::Whole)).len(), 0);
         assert_eq!((table.layers().len(), table.digests().len(), table.uses), (3, 2, 5));
         assert_eq!((table.platforms(&a), table.platforms(&b)), (Some(in_a), Some(in_b)));
     }
@@ -234,12 +252,12 @@ mod tests {
     fn images_go_only_without_a_tag_and_their_places_are_used_again() {
         let mut table = Table::default();
         let (tagged, platforms) = image("tagged", &["base"]);
-        table.keep(tagged, &platforms);
+        table.keep(tagged, (&platforms, Extent::Whole));
         table.tagged(&tagged);
         for round in 0..2 {
             for number in 0..=UNTAGGED_MAX {
                 let (digest, platforms) = image(&format!("{round} {number}"), &["base", &number.to_string()]);
-                table.keep(digest, &platforms);
+                table.keep(digest, (&platforms, Extent::Whole));
             }
             table.sweep();
             assert_eq!((table.digests().len(), table.layers().len(), table.uses), (1, 1, 1));

@@ -111,7 +111,7 @@ impl Rota {
         let asked_ms = item.asked_ms.unwrap_or(now_ms);
         let untold = outcome == Outcome::Changed && item.hinted == 0 && item.level > 0;
         let level_max = if *ask == Ask::Catalogue { LEVEL_MAX_CATALOGUE } else { LEVEL_MAX };
-        item.same = if outcome == Outcome::Same { item.same + 1 } else { 0 };
+        item.same = if outcome == Outcome::Same { item.same.saturating_add(1) } else { 0 };
         let slower = outcome == Outcome::Failed || item.same >= SAME_TO_SLOW;
         let interval_ms = match outcome {
             Outcome::Changed => {
@@ -155,7 +155,8 @@ impl Rota {
         let late = |item: &Item| {
             let interval_ms = self.period_ms << item.level;
             let due_ms = item.due_ms.filter(|due_ms| *due_ms > now_ms + interval_ms)?;
-            Some(due_ms.min(now_ms + fraction(interval_ms, item.phase)))
+            let from_ms = item.asked_ms.map_or(now_ms, |asked_ms| now_ms.max(asked_ms + self.period_ms));
+            Some(due_ms.min(from_ms + fraction(interval_ms, item.phase)))
         };
         let late: Vec<_> =
             self.items.iter().filter_map(|(ask, item)| Some((ask.clone(), late(item)?))).collect();

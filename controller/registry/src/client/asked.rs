@@ -48,7 +48,10 @@ impl Asked<'_> {
     pub(super) async fn ask(&self, question: Question<'_>) -> Result<Answer, RegistryError> {
         let known = self.client.proofs.of(self);
         let mut answer = self.follow(&question, known.as_ref()).await?;
+        // What a place asks for that a redirect led to, it does not get.
+        let own = answer.url().origin() == question.url.origin();
         if answer.status() == StatusCode::UNAUTHORIZED
+            && own
             && let Some(proof) = self.proof(answer.headers()).await?
         {
             answer = self.follow(&question, Some(&proof)).await?;

@@ -132,3 +132,22 @@ fn a_change_that_shows_later_than_it_is_told_is_asked_for_again() {
     let from_ms = now_ms + 3 * PERIOD_MS;
     assert!(run(&mut rota, (from_ms, from_ms + REST_MS / 2), |_| Outcome::Failed).len() > 5);
 }
+
+#[test]
+fn waking_asks_nothing_twice_within_a_period_and_an_old_tag_is_counted_no_further() {
+    let mut rota = with_tags(20);
+    let steady = 32 * PERIOD_MS;
+    run(&mut rota, (0, 400 * steady), |_| Outcome::Same);
+    let mut now_ms = 400 * steady;
+    let mut last = BTreeMap::new();
+    for round in 0..50 {
+        rota.hint(tag(round % 20), now_ms);
+        for (at_ms, ask) in run(&mut rota, (now_ms, now_ms + PERIOD_MS / 3), |_| Outcome::Changed) {
+            if let Some(before_ms) = last.insert(ask, at_ms) {
+                assert!(at_ms - before_ms >= PERIOD_MS, "{before_ms} and {at_ms}");
+            }
+        }
+        now_ms += PERIOD_MS / 3;
+        rota.wake(now_ms);
+    }
+}

@@ -3,6 +3,7 @@
 
 use super::site::{Fault, Site, Watcher, manifest, until, whole};
 use super::{PERIOD, current, image, names};
+use edgeloom_common::confidential::Login;
 use edgeloom_common::images::ImageState;
 use edgeloom_registry::Digest;
 use serde_json::{Value, json};
@@ -195,4 +196,25 @@ async fn a_list_that_does_not_read_leaves_what_was_known() {
     let names = json!({ "repositories": ["team/app-0", "../admin", "a b", "team/app-0/../x", "A"] });
     site.fault("/v2/_catalog", Fault::of(200, names.to_string()));
     until(|| (watcher.registry.images("").images.len() == 1).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_place_that_a_redirect_leads_to_gets_no_login() {
+    let elsewhere = Site::start(names(1)).await;
+    let site = Site::start(names(2)).await;
+    let document: Value = serde_json::from_str(&manifest(BAD, 0)).unwrap();
+    let config = format!("/v2/{BAD}/blobs/{}", document["config"]["digest"].as_str().unwrap());
+    let place = format!("http://{}", elsewhere.host);
+    site.fault(config.clone(), Fault::of(307, "").with("location", format!("{place}{config}")));
+    let challenge = format!("Bearer realm=\"{place}/token\",service=\"x\"");
+    elsewhere.fault(config.clone(), Fault::of(401, "{}").with("www-authenticate", challenge));
+    let wanted = whole(&[&site.host]);
+    let login = Login { username: "user".to_owned(), password: "hunter2".to_owned().into() };
+    wanted.lock().unwrap().get_mut(&site.host).unwrap().login = Some(login);
+    let watcher = Watcher::start(&wanted, None, PERIOD);
+    let bad = image(&watcher.registry, "app-1:1", |image| image.state == ImageState::Broken).await;
+    assert!(bad.reason.contains("denies"), "{}", bad.reason);
+    image(&watcher.registry, "app-0:1", current).await;
+    let asked = std::mem::take(&mut elsewhere.content.lock().unwrap().asked);
+    assert!(!asked.is_empty() && asked.iter().all(|(_, path)| *path == config), "{asked:?}");
 }

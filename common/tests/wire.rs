@@ -46,7 +46,7 @@ fn delivered(text: &str) -> Result<Value, serde_json::Error> {
 
 fn reader(message: &str) -> fn(&str) -> Result<Value, serde_json::Error> {
     match message {
-        "desired" => understood::<DesiredState>,
+        "desired" | "held" => understood::<DesiredState>,
         "delivery" => delivered,
         "status" => understood::<Status>,
         "report" => understood::<Report>,

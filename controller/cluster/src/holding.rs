@@ -6,6 +6,7 @@
 //! and whatever they have is cut off, since all routes lead elsewhere.
 
 use crate::documents::{Documents, Ground, documents};
+use crate::known;
 use crate::model::{Image, JobRecord, Model};
 use crate::moves::{Goal, Occupied, Phase};
 use crate::nodes::{NodeRecord, Nodes};
@@ -65,7 +66,7 @@ fn has_image(known: &NodeRecord, published: &Documents, it: &Move<'_>) -> bool {
     let reference = &it.image.reference;
     let in_store = known.inventory.as_ref().is_some_and(|inventory| {
         let layers = it.image.layers(&inventory.architecture);
-        layers.is_some_and(|layers| inventory.layers.image_ids.contains(&layers.config.digest))
+        layers.is_some_and(|layers| known::has_image(inventory, layers))
     });
     let document = published.get(it.to);
     let runs = |state: &ContainerState| {

@@ -3,8 +3,9 @@
 //! An engine whose store cannot be read tells by which digests its images were pulled. The blobs of those are known
 //! there: the controller knows the manifests of the images that jobs use.
 
+use crate::missing::Layers;
 use crate::model::{Image, Model};
-use edgeloom_common::report::{Inventory, LayerInventory};
+use edgeloom_common::report::{ImageStore, Inventory, LayerInventory};
 use std::borrow::Cow;
 
 /// As reported, with the blobs of reported manifests.
@@ -19,6 +20,14 @@ pub(crate) fn layers<'a>(model: &Model, inventory: &'a Inventory) -> Cow<'a, Lay
         known.known_digests.extend(blobs(image, &inventory.architecture));
     }
     Cow::Owned(known)
+}
+
+/// The image is there whole. containerd names images by their manifests, so its blobs tell.
+pub(crate) fn has_image(inventory: &Inventory, image: &Layers) -> bool {
+    let LayerInventory { image_ids, known_digests, .. } = &inventory.layers;
+    let mut blobs = image.layers.iter().chain([&image.config]);
+    let mut has_blobs = || blobs.all(|blob| known_digests.contains(&blob.digest));
+    image_ids.contains(&image.config.digest) || (inventory.store == ImageStore::Containerd && has_blobs())
 }
 
 fn blobs<'a>(image: &'a Image, architecture: &str) -> impl Iterator<Item = String> + 'a {

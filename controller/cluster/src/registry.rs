@@ -93,7 +93,9 @@ impl Cluster {
         let holders = self.ask(move |owner| {
             let mut holders = Holders::new();
             for (node, known) in &owner.nodes.table {
-                let held = known.inventory.iter().flat_map(|inventory| &inventory.layers.image_ids);
+                let layers = known.inventory.iter().map(|inventory| &inventory.layers);
+                // Where a blob is kept as it came, configurations are among those.
+                let held = layers.flat_map(|layers| layers.image_ids.iter().chain(&layers.known_digests));
                 for id in held.filter(|id| wanted.contains(*id)) {
                     holders.entry(id.clone()).or_default().push(node.clone());
                 }

@@ -173,3 +173,18 @@ fn finished_pulls_are_held_against_their_predictions() {
     assert_eq!((view.pulls.finished, view.pulls.exact), (1, 1));
     assert_eq!(world.owner.job(&"job".parse().unwrap()).unwrap().tasks[0].pull_s, Some(1.5));
 }
+
+#[test]
+fn a_containerd_has_an_image_when_it_has_its_last_blob() {
+    let (image, mut node) = (image("z"), inventory());
+    let layers = image.layers(&node.architecture).unwrap();
+    node.layers.known_digests = vec!["config-z".to_owned(), "blob-base".to_owned()];
+    node.store = ImageStore::Containerd;
+    assert!(!known::has_image(&node, layers));
+    node.layers.known_digests.push("blob-l1".to_owned());
+    assert!(known::has_image(&node, layers));
+    node.store = ImageStore::Graphdriver;
+    assert!(!known::has_image(&node, layers), "known blobs may have lost their layers");
+    node.layers.image_ids.push("config-z".to_owned());
+    assert!(known::has_image(&node, layers));
+}

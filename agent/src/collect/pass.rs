@@ -4,7 +4,7 @@ use super::choose::{DANGLING_MAX, Ground, is_wanted};
 use super::pressure::Usage;
 use super::{Collection, Collector, InForce, now_s};
 use crate::engine::{EngineError, FoundImage};
-use edgeloom_common::desired::DesiredState;
+use edgeloom_common::desired::{DesiredState, ImageRef};
 use edgeloom_common::report::CollectedImage;
 use edgeloom_common::units::Bytes;
 
@@ -75,10 +75,7 @@ impl Collector {
     }
 }
 
-fn held_ready<'a>(
-    document: &'a DesiredState,
-    image: &'a FoundImage,
-) -> impl Iterator<Item = edgeloom_common::desired::ImageRef> + 'a {
+fn held_ready<'a>(document: &'a DesiredState, image: &'a FoundImage) -> impl Iterator<Item = ImageRef> + 'a {
     document.prefetch.iter().map(|prefetch| &prefetch.image).filter(|wanted| image.is(wanted)).cloned()
 }
 

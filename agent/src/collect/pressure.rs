@@ -1,7 +1,7 @@
 //! How full the disk is, against the bounds.
 
 use crate::config::{Bound, ImageSettings};
-use crate::engine::{Docker, EngineVersion};
+use crate::engine::{ContainerEngine, Docker, EngineVersion};
 use edgeloom_common::units::Bytes;
 use edgeloom_observe::disk::{self, Disk};
 use std::fmt;
@@ -32,7 +32,6 @@ impl Pressure {
 
     /// Asks Docker where it keeps images now.
     pub(super) async fn ask(&mut self, docker: &Docker) {
-        use crate::engine::ContainerEngine;
         if let Ok(engine) = docker.version().await {
             self.engine = engine;
         }

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::alone::{emptied, fits_nowhere};
-use crate::batch::{Scheduler, place_jobs};
+use crate::batch::{Groups, Scheduler, place_jobs};
 use crate::case::Case;
 use crate::explain::unplaced;
 use crate::job_graph::JobGraph;
@@ -27,10 +27,10 @@ pub(crate) struct Queues<'a> {
 }
 
 impl<'a> Queues<'a> {
-    /// Whether the room decides on several jobs together; the job is in its queue then. A batch knows no rules about
-    /// other tasks, so jobs that have some are decided on alone.
+    /// Whether the room decides on several jobs together; the job is in its queue then. A batch knows no rules but
+    /// those of [`Groups`], so jobs that have others are decided on alone.
     pub(crate) fn takes(&mut self, world: &World<'_>, entry: &'a Waiting, room: Room) -> bool {
-        let ruled = || entry.job.tasks.values().any(|task| !task.placement.is_anywhere());
+        let ruled = || Groups::of(&entry.job).is_none();
         match room {
             Room::Streaming(_) | Room::Kube(_) | Room::Layers(_) => return false,
             Room::Batch(_) if world.limits_containers || ruled() => return false,

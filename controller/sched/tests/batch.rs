@@ -2,7 +2,8 @@
 
 mod worlds;
 
-use edgeloom_common::job::{Attribute, Constraint, Job, Kind, Service, Sla};
+use edgeloom_common::ids::TaskName;
+use edgeloom_common::job::{Attribute, Constraint, Job, Kind, Placement, Selector, Service, Sla, Term};
 use edgeloom_sched::batch::{Objective, Packing};
 use edgeloom_sched::plan::Decision;
 use edgeloom_sched::snapshot::Snapshot;
@@ -106,6 +107,56 @@ fn bad_jobs_get_a_reason_each_and_the_others_are_placed() {
         let task =
             |job: &str| decision.unplaced.iter().find(|left| left.job.as_str() == job).unwrap().task.as_str();
         assert_eq!(task("gang"), "b", "the task in the way, not the one that would fit");
+    }
+}
+
+/// Makes a rule of a task about another of its job.
+fn rule(job: &mut Job, of: &str, to: &str, rules: impl Fn(&mut Placement) -> &mut Vec<Term>) {
+    let term = Term { with: Selector::Task(to.parse().unwrap()), by: Attribute::Name };
+    rules(&mut job.tasks.get_mut(&of.parse::<TaskName>().unwrap()).unwrap().placement).push(term);
+}
+
+fn near(placement: &mut Placement) -> &mut Vec<Term> {
+    &mut placement.affinity.required
+}
+
+fn far(placement: &mut Placement) -> &mut Vec<Term> {
+    &mut placement.anti_affinity.required
+}
+
+#[test]
+fn tasks_that_have_to_be_together_or_apart_are_and_what_cannot_be_is_told() {
+    for name in PROFILES {
+        let mut kept = batch("kept", &[("a", 1000, GB), ("b", 1000, GB), ("c", 1000, GB)]);
+        rule(&mut kept, "a", "b", near);
+        rule(&mut kept, "c", "b", far);
+        let mut torn = batch("torn", &[("a", 1000, GB), ("b", 1000, GB)]);
+        rule(&mut torn, "a", "b", near);
+        rule(&mut torn, "b", "a", far);
+        let mut large = batch("large", &[("a", 3000, GB), ("b", 3000, GB)]);
+        rule(&mut large, "b", "a", near);
+        let mut jobs = containers(2, 1000);
+        jobs.extend([kept, torn, large]);
+        let decision = sound(name, &snapshot(nodes(2), Vec::new(), jobs));
+        let plan = decision.plans.iter().find(|plan| plan.job.as_str() == "kept").unwrap();
+        let on = |task: &str| &plan.placement[&task.parse().unwrap()];
+        assert!(on("a") == on("b") && on("b") != on("c"), "{name}: {plan:?}");
+        assert!(plan.reasons[0].contains("5 jobs"), "in one batch with the others: {}", plan.reasons[0]);
+        let told = |job: &str| {
+            let left = decision.unplaced.iter().find(|left| left.job.as_str() == job).unwrap();
+            (left.never, left.reasons[0].text.as_str())
+        };
+        assert_eq!((decision.plans.len(), decision.unplaced.len()), (3, 2), "{name}");
+        assert_eq!(
+            told("torn"),
+            (true, "the job's rules want it both together with a task and apart from it")
+        );
+        let company = "could take this task, but not with all that have to be together with it";
+        assert!(told("large").0, "{name}");
+        assert!(
+            [company, "cpu 3000m requested"].iter().any(|text| told("large").1.starts_with(text)),
+            "{name}"
+        );
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use super::groups::Groups;
 use super::{Batch, Machine, Method, Packing, Refusal, Request, Vector, fits, place};
 use crate::case::{Case, Placed, Stuck};
 use crate::filter::{Amount, Fit, untolerated};
@@ -17,6 +18,9 @@ use crate::world::World;
 const TOGETHER: &str = "has room for this task, but the job's tasks do not all find room";
 const TOGETHER_APART: &str =
     "has room for one such container, but the job's tasks do not all find nodes of their own";
+
+const CONTRADICTION: &str = "the job's rules want it both together with a task and apart from it";
+const COMPANY: &str = "could take this task, but not with all that have to be together with it";
 
 /// Who decides on batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,7 +106,14 @@ fn reasons(world: &World<'_>, graph: &JobGraph<'_>, (nodes, words): (&[usize], &
 fn stuck(case: &Case<'_>, places: &[Result<usize, Refusal>]) -> Stuck {
     let own = |place: &Result<usize, Refusal>| place.is_err_and(|refusal| refusal != Refusal::Gang);
     let vertex = places.iter().position(own).unwrap_or(0);
-    let alone = if case.graph.has_copies() { TOGETHER_APART } else { TOGETHER };
+    if places[vertex] == Err(Refusal::Contradiction) {
+        return Stuck { vertex, refusals: vec![CONTRADICTION.to_owned(); case.world.nodes.len()] };
+    }
+    let alone = match places[vertex] {
+        Err(Refusal::NoMachine | Refusal::TooLarge) => COMPANY,
+        _ if case.graph.has_copies() => TOGETHER_APART,
+        _ => TOGETHER,
+    };
     let texts = case.refusals(vertex, case.ledger, Fit::AtLeast);
     let texts = texts.into_iter().map(|text| text.unwrap_or_else(|| alone.to_owned()));
     Stuck { vertex, refusals: texts.collect() }
@@ -138,16 +149,22 @@ impl Numbers {
         Self { batch: Batch { machines, requests: Vec::new() }, nodes }
     }
 
-    /// Adds a request for each vertex: several are a gang, and containers of one task keep apart.
+    /// Adds a request for each vertex: several are a gang, containers of one task keep apart, and so does what the job's rules
+    /// say as far as [`Groups`] knows them.
     fn add(&mut self, world: &World<'_>, graph: &JobGraph<'_>, waited_s: f64) -> Range<usize> {
         let first = self.batch.requests.len();
         let copies = graph.has_copies().then(|| graph.originals());
+        let groups = Groups::of(graph.job).unwrap_or_default();
+        let number = |group: &usize| first + group;
         for index in 0..graph.vertices.len() {
             self.batch.requests.push(Request {
                 demand: vector(graph.vertices[index].need),
                 machines: self.allowed(world, graph, index),
-                together: None,
-                apart: copies.as_ref().map(|originals| first + originals[index]),
+                together: groups.together.get(&graph.vertices[index].name).map(number),
+                apart: match &copies {
+                    Some(originals) => Some(first + originals[index]),
+                    None => groups.apart.get(&graph.vertices[index].name).map(number),
+                },
                 gang: (graph.vertices.len() > 1).then_some(first),
                 waited_s,
             });

@@ -17,6 +17,7 @@
 
 mod costs;
 mod floor;
+mod groups;
 mod instance;
 mod jobs;
 mod packing;
@@ -28,6 +29,7 @@ mod tests;
 mod units;
 mod vectors;
 
+pub(crate) use groups::Groups;
 pub use instance::{Instance, Prepared, Solution};
 pub(crate) use jobs::{Scheduler, place_jobs};
 pub use packing::Objective;

@@ -37,13 +37,14 @@ impl Line {
         self.goodput
     }
 
-    /// Takes in a pull that is done; one that was reported before teaches nothing.
+    /// Takes in a pull that is done, with the bytes predicted for it; one that was reported before teaches nothing.
     #[expect(clippy::cast_precision_loss, reason = "a pull takes far less than 2^52 milliseconds")]
-    pub(crate) fn learn(&mut self, pull: &PullState, bytes_predicted: Option<Bytes>) {
+    pub(crate) fn learn(&mut self, pull: &PullState, bytes_predicted: impl FnOnce() -> Option<Bytes>) {
         let Some(took_ms) = pull.took_ms else { return };
         if self.finished.iter().any(|finished| finished.state == *pull) {
             return;
         }
+        let bytes_predicted = bytes_predicted();
         let seconds = took_ms as f64 / 1000.0;
         let fetch = |layer_bytes| Fetch { layers: pull.layers, layer_bytes, config_bytes: Bytes(0) };
         let foretold = self.goodput.zip(bytes_predicted);
@@ -112,10 +113,10 @@ mod tests {
     fn the_goodput_is_learnt_and_foretells_the_next_pull() {
         let mut line = Line::default();
         // 10 MB in 8 s beside 0.164 s of start and one layer: 10 Mbit/s.
-        line.learn(&pull("a", 10, 8_164), Some(Bytes(10_000_000)));
+        line.learn(&pull("a", 10, 8_164), || Some(Bytes(10_000_000)));
         assert_eq!(line.view().goodput_bps, Some(10_000_000));
         assert_eq!(line.last("a").unwrap().seconds_predicted, None);
-        line.learn(&pull("b", 5, 4_164), Some(Bytes(5_000_000)));
+        line.learn(&pull("b", 5, 4_164), || Some(Bytes(5_000_000)));
         let last = line.last("b").unwrap();
         assert!((last.seconds_predicted.unwrap() - last.seconds).abs() < 1e-9);
         assert!(line.view().seconds_error_median.unwrap() < 1e-9);
@@ -125,7 +126,7 @@ mod tests {
     fn a_pull_counts_once_however_often_it_is_told() {
         let mut line = Line::default();
         for _ in 0..3 {
-            line.learn(&pull("a", 10, 9_000), Some(Bytes(9_000_000)));
+            line.learn(&pull("a", 10, 9_000), || Some(Bytes(9_000_000)));
         }
         let view = line.view();
         assert_eq!((view.finished, view.exact), (1, 0));
@@ -135,9 +136,9 @@ mod tests {
     #[test]
     fn small_pulls_and_impossible_times_teach_no_goodput() {
         let mut line = Line::default();
-        line.learn(&PullState { bytes_fetched: Bytes(1000), ..pull("a", 0, 500) }, Some(Bytes(1000)));
-        line.learn(&pull("b", 10, 0), None);
-        line.learn(&PullState { layers: u32::MAX, ..pull("c", 10, 9_000) }, None);
+        line.learn(&PullState { bytes_fetched: Bytes(1000), ..pull("a", 0, 500) }, || Some(Bytes(1000)));
+        line.learn(&pull("b", 10, 0), || None);
+        line.learn(&PullState { layers: u32::MAX, ..pull("c", 10, 9_000) }, || None);
         assert_eq!(line.goodput(), None);
         assert_eq!((line.view().finished, line.view().exact), (1, 1));
     }
@@ -145,7 +146,7 @@ mod tests {
     #[test]
     fn only_so_many_are_kept() {
         let mut line = Line::default();
-        (0..2 * KEPT).for_each(|number| line.learn(&pull(&number.to_string(), 1, 1_000), Some(Bytes(1))));
+        (0..2 * KEPT).for_each(|number| line.learn(&pull(&number.to_string(), 1, 1_000), || Some(Bytes(1))));
         assert_eq!(line.view().finished, KEPT);
         assert!(line.last("0").is_none());
     }

@@ -72,7 +72,7 @@ impl Owner {
         let Some(known) = self.nodes.table.get_mut(node) else { return };
         let done = known.observed.iter().flat_map(|observed| &observed.pulls).filter(|pull| pull.done);
         for pull in done {
-            known.line.learn(pull, predicted(&self.state.model, node, &pull.image));
+            known.line.learn(pull, || predicted(&self.state.model, node, &pull.image));
         }
     }
 

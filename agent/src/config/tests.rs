@@ -28,13 +28,13 @@ fn a_good_file_gets_the_defaults() {
     assert_eq!(config.links[0].capacity, Some(BitRate(20_000_000)));
     assert!(config.controller.is_none());
     assert_eq!(config.links[0].address, Some(Ipv4Addr::new(10, 61, 1, 1)));
-    let own = read(&GOOD.replace("        address = \"10.61.1.1\"\n", "")).unwrap();
+    let own = read(&GOOD.replace("    address = \"10.61.1.1\"\n", "")).unwrap();
     assert_eq!(own.links[0].address, None);
 }
 
 #[test]
 fn taints_are_names_with_effects() {
-    let with = |taints: &str| read(&GOOD.replace("        [labels]", &format!("{taints}\n[labels]")));
+    let with = |taints: &str| read(&GOOD.replace("    [labels]", &format!("{taints}\n[labels]")));
     let config = with("taints = [\"gpu=yes\", \"slow:prefer_no_schedule\"]").unwrap();
     assert_eq!(config.taints.len(), 2);
     let problems = with("taints = [\"gpu:never\"]").unwrap_err();

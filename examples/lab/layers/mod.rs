@@ -125,15 +125,12 @@ fn play(settings: &Settings, contenders: &[Contender<'_>], report: &mut Report) 
             false => Ok(()),
         };
         let played = played.and_then(|()| compare(&ground, cell, (contenders, &requests), report));
-        let last = at + 1 == cells.len();
-        match played {
-            Err(error) => {
-                ground.abandon()?;
-                return Err(error);
-            }
-            Ok(()) if last => ground.clear(settings.experiment.stay())?,
-            Ok(()) => ground.clear(Stay::Down)?,
+        if let Err(error) = played {
+            ground.abandon()?;
+            return Err(error);
         }
+        let is_last = at + 1 == cells.len();
+        ground.clear(if is_last { settings.experiment.stay() } else { Stay::Down })?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! One container, from its job's acceptance until it runs, seen from outside: bytes and moments by the registry's
 //! logs, the end of the pull and the start by Docker's events. Beside them what the controller foretold.
 
-use crate::api::{Request, Submitted};
+use crate::api::Submitted;
 use crate::docker;
 use crate::ground::Ground;
 use crate::lab::Node;
@@ -79,13 +79,13 @@ pub(super) fn run(ground: &Ground, document: &str) -> Result<Outcome> {
         Submitted::Refused(why) => return Ok(Outcome::NoRoom(why)),
     };
     let accepted_s = now_s();
-    let Some(job) = await_running(ground, view.name.as_str())? else {
+    let Some(view) = await_running(ground, view.name.as_str())? else {
         return Ok(Outcome::NoRoom("waits for room".to_owned()));
     };
-    let task = job.task()?;
+    let task = task(&view)?;
     let node = ground.lab.node(task.node.as_str())?;
     let client: Ipv4Addr = node.uplink_address().parse()?;
-    let moments = Moments::of(&node.docker_socket(), accepted_s, &job.view)?;
+    let moments = Moments::of(&node.docker_socket(), accepted_s, &view)?;
     let first_s = registry_times::first_request(&times, times_from, client)?;
     let fetches = registry_log::bytes_fetched(&log, log_from)?;
     let address = |node: Node<'_>| -> Result<Ipv4Addr> { Ok(node.uplink_address().parse()?) };
@@ -97,7 +97,7 @@ pub(super) fn run(ground: &Ground, document: &str) -> Result<Outcome> {
         bytes_fetched: fetched(&fetches, &[client]),
         bytes_elsewhere: fetched(&fetches, &others),
         bytes_pulled: task.bytes_fetched,
-        pull_s_predicted: job.pull_s_predicted,
+        pull_s_predicted: task.pull_s_predicted,
         pull_s_measured: first_s.zip(moments.pulled_s).map(|(first, pulled)| pulled - first),
         seconds: moments.started_s - accepted_s,
     }))
@@ -108,39 +108,22 @@ fn fetched(fetches: &[Fetch], clients: &[Ipv4Addr]) -> u64 {
     fetches.iter().filter(|fetch| clients.contains(&fetch.client)).map(|fetch| fetch.bytes).sum()
 }
 
-/// A job of one task.
-struct Job {
-    view: JobView,
-    pull_s_predicted: Option<f64>,
-}
-
-impl Job {
-    fn look(ground: &Ground, name: &str) -> Result<Self> {
-        let (status, body) = ground.api.request(&Request::Get(&format!("/v1/jobs/{name}")))?;
-        if status != 200 {
-            bail!("reading {name}: status {status}: {body}");
-        }
-        let value: Value = serde_json::from_str(&body)?;
-        let pull_s_predicted = value["tasks"][0]["pull_s_predicted"].as_f64();
-        Ok(Self { view: serde_json::from_value(value)?, pull_s_predicted })
-    }
-
-    fn task(&self) -> Result<&TaskView> {
-        self.view.tasks.first().with_context(|| format!("{} has no task", self.view.name))
-    }
+/// The task of a job that has one.
+fn task(view: &JobView) -> Result<&TaskView> {
+    view.tasks.first().with_context(|| format!("{} has no task", view.name))
 }
 
 /// None where there is no room for it.
-fn await_running(ground: &Ground, name: &str) -> Result<Option<Job>> {
+fn await_running(ground: &Ground, name: &str) -> Result<Option<JobView>> {
     let begun = Instant::now();
     loop {
-        let job = Job::look(ground, name)?;
-        match job.view.state {
-            JobState::Running => return Ok(Some(job)),
-            JobState::Failed => bail!("{name} failed: {}", job.view.reason),
+        let view = ground.api.job(name)?.with_context(|| format!("{name} is gone"))?;
+        match view.state {
+            JobState::Running => return Ok(Some(view)),
+            JobState::Failed => bail!("{name} failed: {}", view.reason),
             JobState::Waiting if begun.elapsed() > ROOM_LIMIT => return Ok(None),
             state if begun.elapsed() > START_LIMIT => {
-                bail!("{name} is still {state:?} after {} s: {}", START_LIMIT.as_secs(), job.view.reason)
+                bail!("{name} is still {state:?} after {} s: {}", START_LIMIT.as_secs(), view.reason)
             }
             _ => std::thread::sleep(LOOK_PAUSE),
         }

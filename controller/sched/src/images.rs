@@ -4,6 +4,7 @@
 //! tasks after the first.
 
 use edgeloom_common::units::Bytes;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::job_graph::JobGraph;
@@ -11,6 +12,9 @@ use crate::pull::{Fetch, Goodput, Held, Image};
 use crate::snapshot::Waiting;
 use crate::streaming::NO_LIMIT_ITEMS_PER_S;
 use crate::world::World;
+
+/// Lines whose learnt goodputs differ by less are alike: single pulls scatter by so much.
+const ALIKE: RangeInclusive<f64> = 0.75..=1.25;
 
 /// Per node: what it holds.
 #[derive(Debug, Clone)]
@@ -84,11 +88,14 @@ impl PullCosts {
         if fetches.iter().flatten().all(|fetch| fetch.bytes().0 == 0) {
             return Self::default();
         }
-        let lines: Vec<Option<Goodput>> = world.nodes.iter().map(|node| node.hosting.goodput).collect();
+        let known: Vec<Option<Goodput>> = world.nodes.iter().map(|node| node.hosting.goodput).collect();
         let name = |vertex: usize| images.0[vertex].iter().flatten().next().map(|image| &image.config);
         let same = |x: usize, y: usize| name(x).is_some() && name(x) == name(y);
         let twins = (0..vertices).map(|vertex| (0..vertex).filter(|other| same(*other, vertex)).collect());
-        Self { fetches, twins: twins.collect(), weights: weights(&lines), lines }
+        // A node from which nothing is known is no better than the others.
+        let mean = mean(&known);
+        let lines = known.iter().map(|line| line.or(mean)).collect();
+        Self { fetches, twins: twins.collect(), weights: weights(&known), lines }
     }
 
     /// Bytes that one vertex would fetch on a node.
@@ -134,11 +141,34 @@ impl PullCosts {
     }
 }
 
-/// Seconds a byte over those of the mean line; 1 where a line is not known.
+/// The mean of the lines that are known; none where no pull has told of any.
+fn mean(lines: &[Option<Goodput>]) -> Option<Goodput> {
+    let known: Vec<Goodput> = lines.iter().flatten().copied().collect();
+    Goodput::mean(&known)
+}
+
+/// Seconds a byte over those of the mean line; 1 where a line is not known, or as good as the mean.
 fn weights(lines: &[Option<Goodput>]) -> Vec<f64> {
-    let second_s = |line: &Goodput| line.seconds(Bytes(1));
-    let known: Vec<f64> = lines.iter().flatten().map(second_s).collect();
-    #[expect(clippy::cast_precision_loss, reason = "nodes are few")]
-    let mean = known.iter().sum::<f64>() / known.len().max(1) as f64;
-    lines.iter().map(|line| line.as_ref().map_or(1.0, |line| second_s(line) / mean)).collect()
+    let second_s = |line: Goodput| line.seconds(Bytes(1));
+    let Some(mean_s) = mean(lines).map(second_s) else { return vec![1.0; lines.len()] };
+    let weight = |line: &Option<Goodput>| line.map_or(1.0, |line| second_s(line) / mean_s);
+    lines.iter().map(weight).map(|weight| if ALIKE.contains(&weight) { 1.0 } else { weight }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use edgeloom_common::units::BitRate;
+
+    fn line(mbit_s: u64) -> Option<Goodput> {
+        Some(Goodput::declared(BitRate(mbit_s * 1_000_000)))
+    }
+
+    #[test]
+    fn a_node_without_pulls_is_no_better_than_the_others_and_scatter_does_not_count() {
+        assert_eq!(weights(&[None, None]), [1.0, 1.0]);
+        assert_eq!(weights(&[line(19), line(21), None]), [1.0, 1.0, 1.0]);
+        let far = weights(&[line(20), line(20), line(5), None]);
+        assert!(far[2] > 1.5 && far[0] < 0.75 && (far[3] - 1.0).abs() < 1e-9, "{far:?}");
+    }
 }

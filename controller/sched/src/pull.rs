@@ -99,6 +99,14 @@ impl Goodput {
         Self::of_pull(fetched, seconds).map_or(self, |seen| Self(self.0 + NEWEST * (seen.0 - self.0)))
     }
 
+    /// That of a line which takes the mean time of these for a byte; none of none.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "nodes are few")]
+    pub(crate) fn mean(lines: &[Self]) -> Option<Self> {
+        let bit_s: f64 = lines.iter().map(|line| 1.0 / line.0).sum();
+        (!lines.is_empty()).then(|| Self(lines.len() as f64 / bit_s))
+    }
+
     /// In whole bits a second.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "casts from float saturate")]

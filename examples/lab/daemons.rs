@@ -11,6 +11,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// How the agent's unit sets the allocator.
+const ALLOCATOR: [&str; 3] = ["MALLOC_ARENA_MAX=1", "MALLOC_TRIM_THRESHOLD_=32768", "MALLOC_TOP_PAD_=16384"];
 const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Lab {
@@ -70,7 +72,7 @@ impl Lab {
         let binary = node.state().join("edgeloom-agent").display().to_string();
         let config = node.state().join("agent.toml").display().to_string();
         // As in the unit.
-        let words = ["env", "MALLOC_ARENA_MAX=1", &binary, "run", "--config", &config];
+        let words = [&["env"], &ALLOCATOR[..], &[&binary, "run", "--config", &config]].concat();
         let words = within(&node.namespace(), &words);
         self.launch(&format!("{name}-agent"), &words, &cgroup::entry_files(&self.id, name))
     }

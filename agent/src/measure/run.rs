@@ -40,6 +40,11 @@ pub(super) enum Failure {
     Timeout { seconds: u32, log: Vec<String> },
     #[error("the measure command wanted more memory than its limit of {limit}; raise `resources.memory`")]
     OutOfMemory { limit: Bytes, log: Vec<String> },
+    /// Docker tells the reason of a SIGKILL only where the kernel's word came before the end.
+    #[error(
+        "the measure command was killed: most likely it wanted more memory than its limit of {limit}; raise `resources.memory`"
+    )]
+    Killed { limit: Bytes, log: Vec<String> },
     #[error("the measure command ended with exit code {code}")]
     Exit { code: i32, log: Vec<String> },
     #[error("the run took only {} ms, which is too short to measure; raise `items`", .wall.as_millis())]
@@ -53,7 +58,9 @@ impl Failure {
         let reason = self.to_string();
         let (exit_code, log) = match self {
             Self::Exit { code, log } => (Some(code), log),
-            Self::Timeout { log, .. } | Self::OutOfMemory { log, .. } => (None, log),
+            Self::Timeout { log, .. } | Self::OutOfMemory { log, .. } | Self::Killed { log, .. } => {
+                (None, log)
+            }
             _ => (None, Vec::new()),
         };
         MeasureReply::Failed { reason, exit_code, log }
@@ -96,6 +103,9 @@ fn text(reply: &MeasureReply) -> String {
     serde_json::to_string(reply).expect("a reply of texts and finite numbers is JSON")
 }
 
+/// Exit code of whoever got a SIGKILL; nobody here sends one to a run that is waited for.
+const KILLED: i32 = 128 + 9;
+
 /// Measures; the caller removes the container.
 pub(super) async fn measure<E: ContainerEngine + Trials>(
     engine: &E,
@@ -117,6 +127,9 @@ pub(super) async fn measure<E: ContainerEngine + Trials>(
     };
     if ended.out_of_memory {
         return Err(Failure::OutOfMemory { limit: command.memory, log: log(engine, &id).await });
+    }
+    if ended.exit_code == KILLED {
+        return Err(Failure::Killed { limit: command.memory, log: log(engine, &id).await });
     }
     if ended.exit_code != 0 {
         return Err(Failure::Exit { code: ended.exit_code, log: log(engine, &id).await });

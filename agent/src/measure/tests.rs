@@ -115,6 +115,7 @@ async fn each_way_to_fail_has_its_reason_and_leaves_nothing() {
     let scripts = [
         (Script { exit_code: 3, ..Script::default() }, "exit code 3"),
         (Script { exit_code: 137, out_of_memory: true, ..Script::default() }, "more memory than its limit"),
+        (Script { exit_code: 137, ..Script::default() }, "most likely it wanted more memory than its limit"),
         (Script { wall: Duration::from_millis(40), ..Script::default() }, "only 40 ms"),
     ];
     let mut bench = loaded();

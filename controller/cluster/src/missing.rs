@@ -3,10 +3,9 @@
 //! What a pull fetches of them is foretold by `edgeloom_sched::pull`.
 
 use edgeloom_common::units::Bytes;
+use edgeloom_registry::Digest;
 use edgeloom_sched::pull::{Image, Layer};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
-use std::fmt::Write;
 
 /// One blob of an image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,10 +55,7 @@ pub(crate) fn chain_ids(diff_ids: &[String]) -> Vec<String> {
 /// `sha256:<hex>` of some bytes.
 #[must_use]
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold("sha256:".to_owned(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a String takes everything");
-        text
-    })
+    Digest::of(bytes).to_string()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! The same seeds give the same bytes, all but `timing`, which holds how long decisions took on this machine.
 
 pub mod batch;
+mod experiment;
 pub mod layers;
 mod parallel;
 pub mod plot;
@@ -16,6 +17,7 @@ pub mod streaming;
 mod truth;
 pub mod what_if;
 
+pub use experiment::Experiment;
 pub use parallel::available_threads;
 
 /// Why there is no result.

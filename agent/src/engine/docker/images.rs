@@ -6,12 +6,11 @@
 use super::{Docker, EngineError, Request, has_status};
 use bollard::models::ImageSummary;
 use bollard::query_parameters::ListImagesOptionsBuilder;
+use edgeloom_blobs::Digest;
 use edgeloom_common::report::{ImageStore, LayerInventory};
 use edgeloom_common::units::Bytes;
 use edgeloom_observe::layers::{ENTRIES_MAX, Stored};
-use ring::digest::{SHA256, digest};
 use std::collections::BTreeSet;
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// The root of a containerd that is not Docker's own.
@@ -103,11 +102,7 @@ impl Gathered {
 /// The name of a layer and all below it: `sha256(below + " " + content)` (OCI image specification, "Layer ChainID").
 fn chained(below: Option<&str>, content: &str) -> String {
     let Some(below) = below else { return content.to_owned() };
-    let hash = digest(&SHA256, format!("{below} {content}").as_bytes());
-    hash.as_ref().iter().fold("sha256:".to_owned(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a String takes everything");
-        text
-    })
+    Digest::of(format!("{below} {content}").as_bytes()).to_string()
 }
 
 #[cfg(test)]

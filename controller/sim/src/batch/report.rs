@@ -14,16 +14,8 @@ const BASELINE: &str = "kube";
 /// A factor that counts as a difference.
 const DIFFERENCE: f64 = 1e-6;
 
-/// The result.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Experiment {
-    pub experiment: &'static str,
-    pub seeds: u64,
-    pub settings: Settings,
-    pub rows: Vec<Row>,
-    /// Differs from run to run.
-    pub timing: Vec<Timing>,
-}
+/// Its rows are by profile as in the settings.
+pub type Experiment = crate::Experiment<Settings, Row, Timing>;
 
 /// Means over seeds.
 #[derive(Debug, Clone, PartialEq, Serialize)]

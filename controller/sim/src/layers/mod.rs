@@ -16,19 +16,9 @@ pub use report::{Experiment, Row, Timing};
 pub(crate) use settings::PROFILES;
 pub use settings::{Settings, Store};
 
-use edgeloom_sched::Profile;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use crate::SimError;
-use crate::parallel::try_map;
-use crate::streaming::{Execution, Progress};
-
-/// One profile with one seed at one point of the sweep.
-struct Run {
-    point: usize,
-    profile: Profile,
-    seed: u64,
-}
+use crate::experiment::Grid;
+use crate::streaming::Execution;
 
 /// Runs every profile over every seed, at every point of the sweep.
 ///
@@ -39,19 +29,8 @@ pub fn run_layers(settings: &Settings, execution: &Execution<'_>) -> Result<Expe
     let points = settings.points();
     points.iter().try_for_each(Settings::check)?;
     let seeds = settings.seed_base..settings.seed_base.saturating_add(settings.seeds);
-    let runs: Vec<Run> = (0..points.len())
-        .flat_map(|point| profiles.iter().map(move |profile| (point, *profile)))
-        .flat_map(|(point, profile)| seeds.clone().map(move |seed| Run { point, profile, seed }))
-        .collect();
     let images = images::images();
-    let sweep = |point: usize| settings.sweep.as_ref().map(|sweep| sweep.values[point]);
-    let done = AtomicUsize::new(0);
-    let outcomes = try_map(&runs, execution.threads, |one| {
-        let outcome = run::run(&points[one.point], &images, (one.profile, one.seed))?;
-        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-        let (profile, seed, sweep) = (one.profile.name(), one.seed, sweep(one.point));
-        (execution.progress)(Progress { done, all: runs.len(), profile, seed, sweep });
-        Ok(outcome)
-    })?;
+    let grid = Grid { points: &points, sweep: settings.sweep.as_ref(), profiles: &profiles, seeds };
+    let outcomes = grid.run(execution, |point, profile, seed| run::run(point, &images, (profile, seed)))?;
     Ok(report::report(settings, &outcomes))
 }

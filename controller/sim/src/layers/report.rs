@@ -13,16 +13,8 @@ const COMPARED_WITH: &str = "kube";
 /// What is compared counts as at least this.
 const LEAST: f64 = 1e-9;
 
-/// The whole experiment; all but `timing` is the same for the same seeds.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Experiment {
-    pub experiment: &'static str,
-    pub seeds: u64,
-    pub settings: Settings,
-    /// By point of the sweep, then by profile as in the settings.
-    pub rows: Vec<Row>,
-    pub timing: Vec<Timing>,
-}
+/// Its rows are by point of the sweep, then by profile as in the settings.
+pub type Experiment = crate::Experiment<Settings, Row, Timing>;
 
 /// One profile: means over seeds.
 #[derive(Debug, Clone, PartialEq, Serialize)]

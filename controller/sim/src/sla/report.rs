@@ -9,16 +9,8 @@ use super::settings::CONTAINERS;
 use super::{Pattern, Policy, Settings};
 use crate::statistics::{ci95, mean};
 
-/// The whole experiment; all but `timing` is the same for the same seeds.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Experiment {
-    pub experiment: &'static str,
-    pub seeds: u64,
-    pub settings: Settings,
-    /// By pattern as in the settings, then by policy.
-    pub rows: Vec<Row>,
-    pub timing: Vec<Timing>,
-}
+/// Its rows are by pattern as in the settings, then by policy.
+pub type Experiment = crate::Experiment<Settings, Row, Timing>;
 
 /// One policy over one pattern: means over seeds.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -18,10 +18,9 @@ pub use settings::{Mix, Settings};
 pub use sweep::{Axis, Sweep, SweepError};
 
 use edgeloom_sched::Profile;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::SimError;
-use crate::parallel::try_map;
+use crate::experiment::Grid;
 use crate::random::Draw;
 use crate::simulation::{Outcome, Setting, Simulation};
 
@@ -51,13 +50,6 @@ impl std::fmt::Debug for Execution<'_> {
     }
 }
 
-/// One profile with one seed at one point of the sweep.
-struct Run {
-    point: usize,
-    profile: Profile,
-    seed: u64,
-}
-
 /// Runs every profile over every seed, at every point of the sweep.
 ///
 /// # Errors
@@ -67,19 +59,8 @@ pub fn run_streaming(settings: &Settings, execution: &Execution<'_>) -> Result<E
     let points = settings.points();
     points.iter().try_for_each(Settings::check)?;
     let seeds = settings.seed_base..settings.seed_base.saturating_add(settings.seeds);
-    let runs: Vec<Run> = (0..points.len())
-        .flat_map(|point| profiles.iter().map(move |profile| (point, *profile)))
-        .flat_map(|(point, profile)| seeds.clone().map(move |seed| Run { point, profile, seed }))
-        .collect();
-    let sweep = |point: usize| settings.sweep.as_ref().map(|sweep| sweep.values[point]);
-    let done = AtomicUsize::new(0);
-    let outcomes = try_map(&runs, execution.threads, |one| {
-        let outcome = run(&points[one.point], one.profile, one.seed)?;
-        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-        let (profile, seed, sweep) = (one.profile.name(), one.seed, sweep(one.point));
-        (execution.progress)(Progress { done, all: runs.len(), profile, seed, sweep });
-        Ok(outcome)
-    })?;
+    let grid = Grid { points: &points, sweep: settings.sweep.as_ref(), profiles: &profiles, seeds };
+    let outcomes = grid.run(execution, run)?;
     Ok(report::report(settings, &outcomes))
 }
 

@@ -14,16 +14,8 @@ const WORST: usize = 5;
 /// The profiles that ratios compare with: the first that takes part.
 const COMPARED_WITH: [&str; 2] = ["otfa", "otfs"];
 
-/// The whole experiment; all but `timing` is the same for the same seeds.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Experiment {
-    pub experiment: &'static str,
-    pub seeds: u64,
-    pub settings: Settings,
-    /// By point of the sweep, then by profile as in the settings.
-    pub rows: Vec<Row>,
-    pub timing: Vec<Timing>,
-}
+/// Its rows are by point of the sweep, then by profile as in the settings.
+pub type Experiment = crate::Experiment<Settings, Row, Timing>;
 
 /// One profile: means over seeds.
 #[derive(Debug, Clone, PartialEq, Serialize)]

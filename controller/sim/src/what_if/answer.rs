@@ -13,15 +13,8 @@ use crate::statistics::{geometric_mean, mean, mean_of_least};
 
 const GEOMEAN_FLOOR: f64 = 1e-6;
 
-/// All profiles.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Answer {
-    pub experiment: &'static str,
-    pub seeds: u64,
-    pub settings: Settings,
-    pub rows: Vec<Row>,
-    pub timing: Vec<Timing>,
-}
+/// Its rows are by profile as in the settings.
+pub type Answer = crate::Experiment<Settings, Row, Timing>;
 
 /// One profile. Jobs that wait count as nothing in the means; jobs that nothing holds up are left out.
 #[derive(Debug, Clone, PartialEq, Serialize)]

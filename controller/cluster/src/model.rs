@@ -212,7 +212,7 @@ impl Model {
     /// What nodes hold beyond this state comes back from them, but for these jobs.
     pub(crate) fn begin_regain(&mut self, ended: BTreeSet<JobName>) {
         self.overrules = false;
-        self.regain = Some(Regain { ended, gathered: false });
+        self.regain = Some(Regain::of(self, ended));
     }
 
     /// What a new cluster begins with.
@@ -294,7 +294,7 @@ impl Model {
                 self.jobs.extend(records.into_iter().map(|record| (record.job.name.clone(), record)));
                 self.publish(documents);
                 if let Some(regain) = &mut self.regain {
-                    regain.gathered = true;
+                    regain.gather();
                 }
             }
             Event::Topology { node, neighbours } => {

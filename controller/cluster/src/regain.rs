@@ -22,14 +22,31 @@ const ENDED_MAX: usize = 4096;
 pub(crate) struct Regain {
     /// Jobs of which it is known that they ended: they do not come back.
     pub(crate) ended: BTreeSet<JobName>,
+    /// Where jobs were to run by what was left of the state: nodes that keep copies of them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) planned: BTreeMap<JobName, BTreeSet<NodeId>>,
     /// Nodes have told, and the epoch is above all theirs; those that come later are asked one by one.
     pub(crate) gathered: bool,
 }
 
 impl Regain {
+    /// What nodes hold beyond this state comes back, but for jobs that ended.
+    pub(crate) fn of(model: &Model, ended: BTreeSet<JobName>) -> Self {
+        let kept_at = |(job, record): (&JobName, &JobRecord)| {
+            Some((job.clone(), keepers(&record.job, record.plan.as_ref()?)))
+        };
+        Self { ended, planned: model.jobs.iter().filter_map(kept_at).collect(), gathered: false }
+    }
+
     /// Nodes that were away all the time may have this job in their documents.
     pub(crate) fn end(&mut self, job: JobName) {
         self.ended.insert(job);
+    }
+
+    /// Nodes have told; what was planned before has served.
+    pub(crate) fn gather(&mut self) {
+        self.gathered = true;
+        self.planned.clear();
     }
 
     /// So much has happened since that what comes now is no part of this state.
@@ -68,8 +85,8 @@ pub(crate) fn regain(model: &Model, held: &Documents, keys: &CopyKeys) -> Regain
         _ => newest(&fresh, keys),
     };
     let mut regained = Regained::default();
-    if mode.is_some_and(|mode| !mode.gathered) {
-        regained.ended = ended(model, &documents);
+    if let Some(mode @ Regain { gathered: false, .. }) = mode {
+        regained.ended = ended(model, mode, &documents);
     }
     for (record, version) in copies.into_values() {
         if !is_over(&record.job.name)
@@ -96,20 +113,23 @@ pub(crate) fn regain(model: &Model, held: &Documents, keys: &CopyKeys) -> Regain
     Regained { documents, topology, ..regained }
 }
 
-/// Jobs of which the state's documents had something, newer ones have nothing, and none that is there lists any more.
-/// Most likely they were stopped; one that waited again for room has to be run anew, which is better than to start
-/// what somebody stopped.
-fn ended(model: &Model, documents: &Documents) -> Vec<JobName> {
-    let left = |job: &JobName| {
+/// Jobs that nodes were given by what was left of the state, while a newer document of such a node, and every other
+/// that is there, has nothing of them. Most likely they were stopped; one that waited again for room has to be run
+/// anew, which is better than to start what somebody stopped.
+fn ended(model: &Model, regain: &Regain, documents: &Documents) -> Vec<JobName> {
+    let newer =
+        |node: &NodeId| documents.get(node).is_some_and(|document| document.version() > model.version(node));
+    let given = |job: &JobName| {
         let had = model.published.values().filter(|document| names(document, job));
-        let newer =
-            |had: &DesiredState| documents.get(&had.node).is_some_and(|it| it.version() > had.version());
-        had.into_iter().any(newer) && !documents.values().any(|document| names(document, job))
+        let mut nodes =
+            had.map(|document| &document.node).chain(regain.planned.get(job).into_iter().flatten());
+        nodes.any(newer)
     };
     model
         .jobs
         .iter()
-        .filter(|(job, record)| record.phase != Phase::Stopping && left(job))
+        .filter(|(job, record)| record.phase != Phase::Stopping && given(job))
+        .filter(|(job, _)| !documents.values().any(|document| names(document, job)))
         .map(|(job, _)| job.clone())
         .collect()
 }

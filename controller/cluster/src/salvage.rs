@@ -77,8 +77,9 @@ pub(crate) fn salvage(
     unknown.retain(|job| !model.jobs.contains_key(job));
     let gone: BTreeSet<JobName> = removed(found, after)?;
     unknown.retain(|job| !gone.contains(job));
-    let waiting = part_addresses(&mut model);
+    // First what was planned: a job that loses its plan here may have ended since.
     model.begin_regain(gone);
+    let waiting = part_addresses(&mut model);
     let jobs = model.jobs.keys().cloned().collect();
     let sealed = model.vault.count();
     let outcome =

@@ -5,13 +5,15 @@ use crate::copies::CopyKeys;
 use crate::directory::{Extent, repair};
 use crate::documents::Documents;
 use crate::error::SubmitError;
-use crate::journal::COPIES;
-use crate::model::Phase;
+use crate::journal::{self, COPIES};
+use crate::model::{Event, Phase};
 use crate::nodes::{GATHER_MS, NodeMessage};
+use crate::rebuild::event;
 use crate::regain::regain;
 use edgeloom_common::desired::DesiredState;
 use edgeloom_common::ids::{JobName, NodeId};
 use edgeloom_common::view::JobState;
+use edgeloom_disk::Folder;
 use std::path::Path;
 
 fn job(name: &str) -> JobName {
@@ -166,6 +168,58 @@ fn a_job_that_was_stopped_after_what_is_left_of_the_state_does_not_come_back() {
     let told = world.owner.events.after(0, Some(&job("a")));
     assert!(told.iter().any(|event| event.text.contains("counts as ended")), "{told:?}");
     assert_eq!(world.restart().owner.model().jobs.len(), 2);
+}
+
+/// Both copies of these changes are damaged, and the operator takes what is left.
+fn damage(lost: impl Fn(&Event) -> bool) -> impl FnOnce(&Path) {
+    move |path| {
+        std::fs::remove_dir_all(path.join("store")).unwrap();
+        let found = journal::read(&Folder::open(path).unwrap());
+        for name in COPIES {
+            let mut content = std::fs::read(path.join(name)).unwrap();
+            for record in found.after(0).filter(|record| lost(&event(record).unwrap())) {
+                let payload = &record.payload[..];
+                let at = content.windows(payload.len()).position(|bytes| bytes == payload).unwrap();
+                content[at] ^= 1;
+            }
+            std::fs::write(path.join(name), content).unwrap();
+        }
+        let told = repair(path, Extent::Replace).unwrap().to_string();
+        assert!(told.contains("changes"), "{told}");
+    }
+}
+
+/// `a` was stopped and `b` has its addresses; of `a` acceptance and plan are left. What `a` is then.
+fn after_damage(lost: impl Fn(&Event) -> bool) -> Option<JobState> {
+    let mut world = running(&["a"]);
+    world.owner.stop(&job("a")).unwrap();
+    world.settle();
+    world.owner.submit(order("b")).unwrap();
+    world.settle();
+    let before = world.held.clone();
+    let mut world = world.restart_after(damage(lost));
+    let left = state(&world, "a");
+    come_back(&mut world);
+    world.live(3);
+    assert_eq!(["a", "b"].map(|name| state(&world, name)), [None, Some(JobState::Running)]);
+    assert_eq!(contents(&world.held), contents(&before));
+    left
+}
+
+/// What tells of an end, and every document.
+fn is_trace(event: &Event) -> bool {
+    matches!(event, Event::Published { .. } | Event::Stopping { .. } | Event::Gone { .. })
+}
+
+#[test]
+fn a_job_of_which_the_end_and_every_document_are_lost_does_not_come_back() {
+    let of_b = |event: &Event| matches!(event, Event::Accepted(record) if record.job.name == job("b"));
+    assert_eq!(after_damage(|event| is_trace(event) || of_b(event)), Some(JobState::Starting));
+}
+
+#[test]
+fn neither_does_one_that_lost_its_plan_to_a_job_with_its_addresses() {
+    assert_eq!(after_damage(is_trace), Some(JobState::Waiting));
 }
 
 #[test]

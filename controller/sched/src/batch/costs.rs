@@ -79,10 +79,13 @@ impl Arcs {
         Self { formula, rows, columns, candidates, sides }
     }
 
-    /// None: no arc.
-    pub(super) fn cost(&self, row: usize, column: usize) -> Option<i64> {
+    /// Cost of the arc; none: there is none.
+    pub(super) fn between(&self, row: usize, column: usize) -> Option<i64> {
         let (wanted, found) = (&self.rows[row], &self.columns[column]);
-        super::fits(&found.free, &wanted.demand).then(|| cost(self.formula, &wanted.parts, found))
+        let seen =
+            u32::try_from(column).is_ok_and(|at| self.candidates[wanted.class].binary_search(&at).is_ok());
+        let open = seen && super::fits(&found.free, &wanted.demand);
+        open.then(|| cost(self.formula, &wanted.parts, found))
     }
 }
 
@@ -94,37 +97,63 @@ pub(super) fn cost(formula: Formula, demand: &Vector, column: &Column) -> i64 {
     }
 }
 
+/// A candidate, and its cost less its price.
+pub(super) type Reduced = (f64, u32);
+
 impl Arcs {
-    /// The candidate with room whose cost less its price is least; it costs the sum of weights times sides, with a minus,
-    /// less 1. Whether a stretch of candidates holds a better one at all is seen without a look at their room.
-    fn least<const N: usize>(
+    /// The `K` candidates with room whose costs less their prices are least, the least first; where there are fewer,
+    /// infinity fills up.
+    pub(super) fn least<const K: usize>(&self, row: usize, prices: &[f64]) -> [Reduced; K] {
+        let wanted = &self.rows[row];
+        let Side { parts: [cpu, memory, storage], load } = &self.sides[wanted.class];
+        let [d_cpu, d_memory, d_storage] = wanted.parts.map(exact);
+        match self.formula {
+            Formula::MostLoaded => self.least_of(wanted, prices, ([1.0], [load])),
+            Formula::DotProduct if d_storage == 0.0 => {
+                self.least_of(wanted, prices, ([d_cpu, d_memory], [cpu, memory]))
+            }
+            Formula::DotProduct => {
+                self.least_of(wanted, prices, ([d_cpu, d_memory, d_storage], [cpu, memory, storage]))
+            }
+        }
+    }
+
+    /// Costs are the sum of weights times sides, with a minus, less 1. Whether a stretch of candidates holds a better one at
+    /// all is seen without a look at their room.
+    fn least_of<const K: usize, const N: usize>(
         &self,
         wanted: &Row,
         prices: &[f64],
         (weights, sides): ([f64; N], [&[f64]; N]),
-    ) -> Option<(usize, i64)> {
+    ) -> [Reduced; K] {
         let candidates = &self.candidates[wanted.class];
         // All columns in order, or some that have to be looked up.
         let all = candidates.len() == prices.len();
         let sides = sides.map(|side| side.as_chunks().0);
-        let mut best = (f64::INFINITY, None);
+        let mut least = [(f64::INFINITY, 0); K];
         let mut reduced = [0.0; STRETCH];
         for (number, columns) in candidates.chunks(STRETCH).enumerate() {
             let ready = prices.get(number * STRETCH..).and_then(<[f64]>::first_chunk).filter(|_| all);
             let prices = ready.copied().unwrap_or_else(|| looked_up(columns, prices));
-            if !any_below(best.0, (weights, sides.map(|side| &side[number]), &prices), &mut reduced) {
+            if !any_below(least[K - 1].0, (weights, sides.map(|side| &side[number]), &prices), &mut reduced) {
                 continue;
             }
             for (found, column) in reduced.iter().zip(columns) {
-                let column = *column as usize;
-                if *found < best.0 && super::fits(&self.columns[column].free, &wanted.demand) {
-                    best = (*found, Some(column));
+                let free = &self.columns[*column as usize].free;
+                if *found < least[K - 1].0 && super::fits(free, &wanted.demand) {
+                    keep(&mut least, (*found, *column));
                 }
             }
         }
-        let column = best.1?;
-        Some((column, cost(self.formula, &wanted.parts, &self.columns[column])))
+        least
     }
+}
+
+/// In its place among the least, the last of which goes.
+fn keep<const K: usize>(least: &mut [Reduced; K], found: Reduced) {
+    let at = least.iter().position(|known| found.0 < known.0).unwrap_or(K);
+    least[at..].rotate_right(1);
+    least[at] = found;
 }
 
 /// Prices of a stretch; what it lacks costs more than anything.
@@ -155,18 +184,10 @@ fn any_below<const N: usize>(
 
 impl Costs for Arcs {
     fn cheapest(&self, row: usize, prices: &[f64]) -> Option<(usize, i64)> {
-        let wanted = &self.rows[row];
-        let Side { parts: [cpu, memory, storage], load } = &self.sides[wanted.class];
-        let [d_cpu, d_memory, d_storage] = wanted.parts.map(exact);
-        match self.formula {
-            Formula::MostLoaded => self.least(wanted, prices, ([1.0], [load])),
-            Formula::DotProduct if d_storage == 0.0 => {
-                self.least(wanted, prices, ([d_cpu, d_memory], [cpu, memory]))
-            }
-            Formula::DotProduct => {
-                self.least(wanted, prices, ([d_cpu, d_memory, d_storage], [cpu, memory, storage]))
-            }
-        }
+        let [(reduced, column)] = self.least(row, prices);
+        let column = column as usize;
+        let cost = || cost(self.formula, &self.rows[row].parts, &self.columns[column]);
+        reduced.is_finite().then(|| (column, cost()))
     }
 }
 

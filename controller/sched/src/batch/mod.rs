@@ -24,6 +24,7 @@ mod packing;
 mod params;
 mod queue;
 mod rounds;
+mod start;
 #[cfg(test)]
 mod tests;
 mod units;

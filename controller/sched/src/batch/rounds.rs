@@ -9,9 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::costs::{Arcs, Column, Formula, Row};
 use super::floor::Floor;
 use super::params::{HEARTBEAT_MOST, Rounds};
+use super::start::start;
 use super::vectors::{Scale, that_matter};
 use super::{Batch, Vector};
-use crate::opt::mincost::{Flow, Optimum, Units as Bounds, least_cost};
+use crate::opt::mincost::{Optimum, Units as Bounds, least_cost};
 
 /// Places what it can.
 pub(super) fn place(batch: &Batch, floor: &mut Floor<'_>, formula: Formula, rounds: Rounds) {
@@ -125,31 +126,7 @@ impl Problem {
     pub(super) fn optimum(&self) -> Optimum {
         let rows: Vec<i64> = self.members.iter().map(|units| whole(units.len())).collect();
         let columns = vec![1; self.machines.len()];
-        least_cost(Bounds { rows: &rows, columns: &columns }, &self.arcs, &self.start())
-    }
-
-    /// Large demands to large machines, in order: near the optimum of dot products, and feasible for any formula.
-    fn start(&self) -> Vec<Flow> {
-        let sum = |parts: &Vector| parts.iter().sum::<i64>();
-        let mut rows: Vec<usize> = (0..self.members.len()).collect();
-        rows.sort_by_key(|row| (-sum(&self.arcs.rows[*row].parts), *row));
-        let mut columns: Vec<usize> = (0..self.machines.len()).collect();
-        columns.sort_by_key(|column| (-sum(&self.arcs.columns[*column].parts), *column));
-        let sees = |row: usize, column: usize| {
-            let class = &self.arcs.candidates[self.arcs.rows[row].class];
-            class.binary_search(&short(column)).is_ok()
-        };
-        let mut start = Vec::new();
-        for row in rows.into_iter().flat_map(|row| std::iter::repeat_n(row, self.members[row].len())) {
-            let open = columns
-                .iter()
-                .position(|column| sees(row, *column) && self.arcs.cost(row, *column).is_some());
-            let Some(at) = open else { continue };
-            let column = columns.remove(at);
-            let cost = self.arcs.cost(row, column).unwrap_or(0);
-            start.push(Flow { row, column, units: 1, cost });
-        }
-        start
+        least_cost(Bounds { rows: &rows, columns: &columns }, &self.arcs, &start(self))
     }
 }
 

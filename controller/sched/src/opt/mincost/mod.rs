@@ -15,7 +15,10 @@
 mod tests;
 mod tree;
 
-use tree::Tree;
+use tree::{Entering, Tree};
+
+/// So many arcs are gathered before the best of them goes first; measured.
+const LIST: usize = 16;
 
 /// What arcs cost.
 pub(crate) trait Costs {
@@ -57,20 +60,27 @@ pub(crate) struct Optimum {
 }
 
 /// The flow of least cost. `start` holds flows to begin with, at most one a column and within the units; those that do
-/// not fill their column are left aside. A good start saves pivots.
+/// not fill their column are left aside. A flow of no units tells where its row would go next: that arc is in the
+/// first basis if nothing of the row is left and no cycle comes of it. A good start saves pivots.
 pub(crate) fn least_cost(units: Units<'_>, costs: &impl Costs, start: &[Flow]) -> Optimum {
     let mut tree = Tree::new(units, start);
     let turns = tree.turns();
-    let (mut turn, mut fruitless) = (0, 0);
-    while fruitless < turns {
-        match tree.entering(turn, costs) {
-            Some(arc) => {
-                tree.pivot(arc);
-                fruitless = 0;
+    let mut turn = 0;
+    let mut found: Vec<Entering> = Vec::with_capacity(LIST);
+    loop {
+        // Looks further from where it stopped, until there is a list, or nothing was found all around.
+        for _ in 0..turns {
+            found.extend(tree.entering(turn, costs));
+            turn = if turn + 1 == turns { 0 } else { turn + 1 };
+            if found.len() >= LIST {
+                break;
             }
-            None => fruitless += 1,
         }
-        turn = if turn + 1 == turns { 0 } else { turn + 1 };
+        if found.is_empty() {
+            return tree.optimum();
+        }
+        while let Some(arc) = tree.best(&mut found) {
+            tree.pivot(arc);
+        }
     }
-    tree.optimum()
 }

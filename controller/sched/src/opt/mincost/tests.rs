@@ -30,13 +30,15 @@ impl Instance {
         least_cost(Units { rows: &self.rows, columns: &self.columns }, &self.costs, &self.start)
     }
 
-    /// A flow within the units that columns are filled with while they last.
+    /// A flow within the units that columns are filled with while they last; what is wanted beyond that, or of columns that
+    /// are filled, is where the row goes next.
     fn with_start(mut self, wanted: &[(usize, usize)]) -> Self {
         let mut left = self.rows.clone();
         for (row, column) in wanted.iter().map(|(r, c)| (r % self.rows.len(), c % self.columns.len())) {
             let units = self.columns[column];
-            let free = self.start.iter().all(|flow| flow.column != column);
-            if let Some(cost) = self.costs.0[row][column].filter(|_| free && left[row] >= units) {
+            let free = self.start.iter().all(|flow| flow.column != column || flow.units == 0);
+            if let Some(cost) = self.costs.0[row][column] {
+                let units = if free && left[row] >= units { units } else { 0 };
                 left[row] -= units;
                 self.start.push(Flow { row, column, units, cost });
             }

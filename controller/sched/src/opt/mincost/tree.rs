@@ -53,7 +53,8 @@ impl Tree {
             Self { nodes: vec![ALONE; all], prices: vec![0.0; all], rows, columns, open: Vec::new() };
         let mut left = units.rows.to_vec();
         let mut filled: Vec<Option<Flow>> = vec![None; columns];
-        for flow in start.iter().filter(|flow| flow.units == units.columns[flow.column]) {
+        let fills = |flow: &&Flow| flow.units > 0 && flow.units == units.columns[flow.column];
+        for flow in start.iter().filter(fills) {
             left[flow.row] -= flow.units;
             filled[flow.column] = Some(*flow);
         }
@@ -68,10 +69,46 @@ impl Tree {
             let node = rows + column;
             tree.nodes[node].flow = units.columns[column];
             tree.nodes[node].cost = by.map_or(0, |flow| flow.cost);
-            tree.prices[node] = exact(tree.nodes[node].cost);
             tree.attach(node, by.map_or(idle, |flow| flow.row));
         }
+        start.iter().filter(|flow| flow.units == 0).for_each(|flow| tree.lean(flow));
+        tree.price_all();
         tree
+    }
+
+    /// Hangs a row that has nothing left below a column, unless that is below the row.
+    fn lean(&mut self, arc: &Flow) {
+        let (row, column) = (arc.row, self.rows + arc.column);
+        let out = self.out();
+        if self.nodes[row].flow != 0 || self.nodes[row].parent as usize != out {
+            return;
+        }
+        let mut at = column;
+        while at != out {
+            if at == row {
+                return;
+            }
+            at = self.nodes[at].parent as usize;
+        }
+        self.detach(row);
+        self.nodes[row].cost = arc.cost;
+        self.attach(row, column);
+    }
+
+    /// Prices and depths of all, from the root on.
+    fn price_all(&mut self) {
+        let out = self.out();
+        let mut open = vec![index(out)];
+        while let Some(at) = open.pop() {
+            let mut child = self.nodes[at as usize].child;
+            while child != NONE {
+                let node = child as usize;
+                self.prices[node] = exact(self.nodes[node].cost) - self.prices[at as usize];
+                self.nodes[node].depth = self.nodes[at as usize].depth + 1;
+                open.push(child);
+                child = self.nodes[node].next;
+            }
+        }
     }
 
     const fn idle(&self) -> usize {
@@ -109,6 +146,15 @@ impl Tree {
             }
         }
         (best.reduced < 0.0).then_some(best)
+    }
+
+    /// The one of the list that gains most by now, and takes those that no longer do off the list.
+    pub(super) fn best(&self, found: &mut Vec<Entering>) -> Option<Entering> {
+        for arc in found.iter_mut() {
+            arc.reduced = exact(arc.cost) - self.prices[arc.row] - self.prices[arc.column];
+        }
+        found.retain(|arc| arc.reduced < 0.0);
+        found.iter().copied().min_by(|x, y| x.reduced.total_cmp(&y.reduced))
     }
 
     /// Sends as much as can be around the cycle that the arc closes, and lets an arc go that is empty then.

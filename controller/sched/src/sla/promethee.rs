@@ -2,9 +2,10 @@
 //!
 //! `P_k(d)` says how far an alternative that is better by `d` in criterion `k` is preferred, 0 to 1;
 //! `phi(a) = sum over k, b of w_k (P_k(a - b) - P_k(b - a)) / ((n - 1) sum of w)`. A criterion's part depends on
-//! the alternative's value alone, so sorted values with running sums give it in O(log n), and all in
-//! O(q n log n) (Calders and Van Assche, "PROMETHEE is not quadratic", 2018). Everything is whole numbers:
-//! equal alternatives have equal flows to the last bit, and ties are ties.
+//! the alternative's value alone, so running sums over sorted values give it: the four bounds between which
+//! preference rises only move on from one value to the next, and all is O(q n log n) for the sorting (Calders and
+//! Van Assche, "PROMETHEE is not quadratic", 2018). Everything is whole numbers: equal
+//! alternatives have equal flows to the last bit, and ties are ties.
 
 /// Criteria of the ranking: satisfaction, reputation, resources, redundancy.
 pub const CRITERIA: usize = 4;
@@ -28,11 +29,24 @@ pub struct Alternative {
     pub count: u32,
 }
 
-/// Sorted values of one criterion, with running counts and sums.
+/// Distinct values of one criterion in order, with running counts and sums.
 struct Column {
     values: Vec<i64>,
     counts: Vec<i128>,
     sums: Vec<i128>,
+    /// Of each alternative, where its value is.
+    ranks: Vec<usize>,
+}
+
+/// Where in a column preference begins and is full, for one value.
+#[derive(Default)]
+struct Bounds {
+    /// Values before it are worse by more than indifference; of those, by preference and more.
+    worse: usize,
+    much_worse: usize,
+    /// Values from it on are better by more than indifference; of those, by preference and more.
+    better: usize,
+    much_better: usize,
 }
 
 /// `phi` of each alternative, times `(n - 1) sum of w` and a factor that is the same for all.
@@ -43,8 +57,9 @@ pub fn net_flows(alternatives: &[Alternative], criteria: &[Criterion; CRITERIA])
     for (at, criterion) in criteria.iter().enumerate() {
         let column = Column::of(alternatives, at);
         let factor = i128::from(criterion.weight) * (common / criterion.steps());
-        for (flow, alternative) in flows.iter_mut().zip(alternatives) {
-            *flow += factor * column.flow(i64::from(alternative.values[at]), criterion);
+        let of_values = column.flows(criterion);
+        for (flow, rank) in flows.iter_mut().zip(column.ranks) {
+            *flow += factor * of_values[rank];
         }
     }
     flows
@@ -60,43 +75,54 @@ impl Criterion {
 
 impl Column {
     fn of(alternatives: &[Alternative], criterion: usize) -> Self {
-        let mut sorted: Vec<(i32, u32)> =
-            alternatives.iter().map(|one| (one.values[criterion], one.count)).collect();
+        // One number each, the value above the index: the quickest to sort.
+        let key = |(at, one): (u32, &Alternative)| {
+            u64::from(ascending(one.values[criterion])) << 32 | u64::from(at)
+        };
+        let mut sorted: Vec<u64> = (0..).zip(alternatives).map(key).collect();
         sorted.sort_unstable();
-        let mut column = Self { values: Vec::new(), counts: vec![0], sums: vec![0] };
+        let ranks = vec![0; alternatives.len()];
+        let mut column = Self { values: Vec::new(), counts: vec![0], sums: vec![0], ranks };
         let (mut count, mut sum) = (0, 0);
-        for (value, of) in sorted {
+        for key in sorted {
+            let at = lower(key);
+            let Alternative { values, count: of } = alternatives[at];
+            let value = i64::from(values[criterion]);
             count += i128::from(of);
             sum += i128::from(of) * i128::from(value);
-            if column.values.last() == Some(&i64::from(value)) {
+            if column.values.last() == Some(&value) {
                 column.counts.pop();
                 column.sums.pop();
             } else {
-                column.values.push(i64::from(value));
+                column.values.push(value);
             }
             column.counts.push(count);
             column.sums.push(sum);
+            column.ranks[at] = column.values.len() - 1;
         }
         column
     }
 
-    /// Preference over all others less theirs over it, times the criterion's steps.
-    fn flow(&self, value: i64, criterion: &Criterion) -> i128 {
-        let (q, p) = (i64::from(criterion.indifference), i64::from(criterion.preference));
-        let steps = criterion.steps();
-        let below = |bound: i64| self.values.partition_point(|other| *other < bound);
-        let upto = |bound: i64| self.values.partition_point(|other| *other <= bound);
+    /// Of each value: preference over all others less theirs over it, times the criterion's steps.
+    fn flows(&self, criterion: &Criterion) -> Vec<i128> {
+        let mut bounds = Bounds::default();
+        let flow = |value: &i64| {
+            bounds.move_on(&self.values, *value, criterion);
+            self.flow(*value, &bounds, criterion)
+        };
+        self.values.iter().map(flow).collect()
+    }
+
+    fn flow(&self, value: i64, bounds: &Bounds, criterion: &Criterion) -> i128 {
+        let Bounds { worse, much_worse, better, much_better } = *bounds;
         let all = self.values.len();
-        // Worse by more than q; of those, by p and more.
-        let (worse, much_worse) = (below(value - q), below(value - q).min(upto(value - p)));
-        let (better, much_better) = (upto(value + q), upto(value + q).max(below(value + p)));
-        if p <= q {
+        if criterion.preference <= criterion.indifference {
             return self.count(0, worse) - self.count(better, all);
         }
-        let (value, q) = (i128::from(value), i128::from(q));
+        let (value, q) = (i128::from(value), i128::from(criterion.indifference));
         let gain = self.count(much_worse, worse) * (value - q) - self.sum(much_worse, worse);
         let loss = self.sum(better, much_better) - self.count(better, much_better) * (value + q);
-        steps * (self.count(0, much_worse) - self.count(much_better, all)) + gain - loss
+        criterion.steps() * (self.count(0, much_worse) - self.count(much_better, all)) + gain - loss
     }
 
     fn count(&self, from: usize, to: usize) -> i128 {
@@ -106,6 +132,35 @@ impl Column {
     fn sum(&self, from: usize, to: usize) -> i128 {
         self.sums[to] - self.sums[from]
     }
+}
+
+impl Bounds {
+    /// From those of a smaller value to those of this one.
+    fn move_on(&mut self, values: &[i64], value: i64, criterion: &Criterion) {
+        let (q, p) = (i64::from(criterion.indifference), i64::from(criterion.preference));
+        pass(&mut self.worse, values, |other| other < value - q);
+        pass(&mut self.better, values, |other| other <= value + q);
+        if p > q {
+            pass(&mut self.much_worse, values, |other| other <= value - p);
+            pass(&mut self.much_better, values, |other| other < value + p);
+        }
+    }
+}
+
+fn pass(at: &mut usize, values: &[i64], passed: impl Fn(i64) -> bool) {
+    while values.get(*at).is_some_and(|other| passed(*other)) {
+        *at += 1;
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the lower half is what is asked for")]
+const fn lower(key: u64) -> usize {
+    key as u32 as usize
+}
+
+/// In the same order, without a sign.
+const fn ascending(value: i32) -> u32 {
+    value.cast_unsigned() ^ (1 << 31)
 }
 
 fn lcm(x: i128, y: i128) -> i128 {

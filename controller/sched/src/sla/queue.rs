@@ -5,7 +5,7 @@
 //! whenever somebody has left, as the paper's endless loop does.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 
 use super::params::{Order, Rules};
 use super::promethee::{Alternative, CRITERIA, net_flows};
@@ -22,10 +22,13 @@ pub(super) struct Queue<'a> {
 
 impl<'a> Queue<'a> {
     pub(super) fn new(rules: &'a Rules, values: impl Iterator<Item = Values>) -> Self {
-        let mut lines: BTreeMap<Values, Vec<usize>> = BTreeMap::new();
-        for (number, values) in values.enumerate() {
-            lines.entry(values).or_default().push(number);
-        }
+        // A tree of what is sorted already is built in one go.
+        let mut sorted: Vec<(Values, usize)> =
+            values.enumerate().map(|(number, values)| (values, number)).collect();
+        sorted.sort_unstable();
+        let line =
+            |equal: &[(Values, usize)]| (equal[0].0, equal.iter().map(|(_, number)| *number).collect());
+        let lines = sorted.chunk_by(|x, y| x.0 == y.0).map(line).collect();
         Self { rules, lines }
     }
 
@@ -40,18 +43,20 @@ impl<'a> Queue<'a> {
             Order::NetFlow => net_flows(&alternatives, &self.rules.criteria),
             Order::Arrival => vec![0; alternatives.len()],
         };
-        // The head of each line: the highest flow is taken, of equal ones who came first.
-        let lines: Vec<&Vec<usize>> = self.lines.values().collect();
-        let heads = flows.into_iter().zip(&lines).enumerate();
-        let mut heads: BinaryHeap<(i128, Reverse<usize>, usize, usize)> =
-            heads.map(|(at, (flow, line))| (flow, Reverse(line[0]), at, 0)).collect();
-        std::iter::from_fn(move || {
-            let (flow, Reverse(number), at, place) = heads.pop()?;
-            if let Some(next) = lines[at].get(place + 1) {
-                heads.push((flow, Reverse(*next), at, place + 1));
+        // The highest flow is taken, of equal ones who came first.
+        let mut ranked: Vec<(i128, &Vec<usize>)> = flows.into_iter().zip(self.lines.values()).collect();
+        ranked.sort_unstable_by_key(|(flow, _)| Reverse(*flow));
+        let mut ranked = ranked.into_iter().peekable();
+        let equal = std::iter::from_fn(move || {
+            let (flow, line) = ranked.next()?;
+            let mut numbers = line.clone();
+            while let Some((_, line)) = ranked.next_if(|(other, _)| *other == flow) {
+                numbers.extend(line);
             }
-            Some(number)
-        })
+            numbers.sort_unstable();
+            Some(numbers)
+        });
+        equal.flatten()
     }
 
     /// Takes one out.

@@ -136,6 +136,78 @@ fn committed(world: &Snapshot, decision: &edgeloom_sched::plan::Decision) -> Sna
     after
 }
 
+/// Three jobs that share links of which each could fill one.
+fn crowded() -> Snapshot {
+    let sized = |cpu: u32, memory: u64, work: u64, rules: Placement| {
+        let mut task = task(cpu, memory * 1_000_000, work);
+        task.program.resources.cpu_sized = cpu < 200;
+        task.placement = rules;
+        task
+    };
+    let free = Placement::default;
+    let first = vec![
+        ("t0", sized(0, 50, 1, rule(0, "t1"))),
+        ("t1", sized(0, 50, 6, rule(1, "t2"))),
+        ("t2", sized(100, 200, 0, rule(1, "t0"))),
+    ];
+    let second = vec![
+        ("t0", sized(0, 250, 0, rule(1, "t1"))),
+        ("t1", sized(200, 350, 0, rule(2, "t0"))),
+        ("t2", sized(0, 250, 1, rule(8, "t0"))),
+        ("t3", sized(0, 300, 0, rule(2, "t0"))),
+        ("t4", sized(0, 150, 0, free())),
+    ];
+    let third = vec![("t0", sized(200, 50, 0, rule(0, "t0")))];
+    let mut jobs = vec![job("job0", first), job("job1", second), job("job2", third)];
+    for (job, (node, item, rate)) in
+        jobs.iter_mut().zip([("n2", 1495, None), ("n0", 0, Some(7.5)), ("n2", 7125, None)])
+    {
+        job.source = Some(source(node, item));
+        job.source.as_mut().unwrap().rate_per_s = rate;
+        edge(job, "source", "t0", item);
+    }
+    for (from, to, bytes) in [("t0", "t1", 0), ("t0", "t2", 0), ("t0", "t3", 2), ("t3", "t4", 0)] {
+        edge(&mut jobs[1], from, to, bytes);
+    }
+    let sizes = [(1000, 0.5, 700), (500, 1.5, 1000), (500, 0.5, 400), (2000, 1.5, 800), (500, 0.5, 200)];
+    let node = |(at, (cpu, speed, memory)): (usize, (u32, f64, u64))| {
+        let mut node = node(&name(at), cpu, speed, memory * 1_000_000);
+        node.labels.insert("gpu".to_owned(), "false".to_owned());
+        if at != 1 {
+            node.labels.insert("zone".to_owned(), (at % 2).to_string());
+        }
+        if at % 2 == 0 {
+            let (key, effect) = ("gpu".to_owned(), Effect::PreferNoSchedule);
+            node.hosting.taints.push(Taint { key, value: String::new(), effect });
+        }
+        node
+    };
+    let nodes = sizes.into_iter().enumerate().map(node).collect();
+    let links =
+        [("n1", "n4", 3_000_000), ("n1", "n2", 500_000), ("n3", "n4", 500_000), ("n0", "n2", 500_000)];
+    let mut world = snapshot(nodes, links.map(|(a, b, rate)| link(a, b, rate)).to_vec(), jobs);
+    (world.goodput, world.link_share) = (0.95, 0.9);
+    world
+}
+
+#[test]
+fn a_flow_that_gets_its_least_rate_on_a_full_link_takes_it_from_another() {
+    let world = crowded();
+    let mut now = Snapshot { waiting: Vec::new(), ..world.clone() };
+    for waiting in &world.waiting {
+        now.waiting = vec![waiting.clone()];
+        let decision = decide(profile("edgeloom").unwrap(), &now);
+        assert_eq!(check(&decision, &now), vec![]);
+        now = committed(&now, &decision);
+    }
+    let flows = now.running.iter().flat_map(|running| &running.plan.flows);
+    let of_link = flows
+        .filter(|flow| flow.path.windows(2).any(|hop| hop[0].as_str() == "n2" && hop[1].as_str() == "n1"));
+    let mut rates: Vec<u64> = of_link.map(|flow| flow.rate.0).collect();
+    rates.sort_unstable();
+    assert_eq!(rates, [1, 1, 449_998]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -70,7 +70,26 @@ fn rates(room: &Room<'_>, items: &[f64]) -> Vec<Vec<f64>> {
         }
     }
     hand_out(&mut rates, hungry, left);
+    whole(room, &mut rates);
     rates
+}
+
+/// Whole bits, at least one each: where a link is full already, that one comes from the widest flow on it.
+fn whole(room: &Room<'_>, rates: &mut [Vec<f64>]) {
+    let mut on: Vec<Vec<(usize, usize)>> = vec![Vec::new(); room.links.len()];
+    for (job, (member, rates)) in room.members.iter().zip(rates.iter_mut()).enumerate() {
+        for (flow, (seated, rate)) in member.seat.flows.iter().zip(rates).enumerate() {
+            *rate = whole_bits(*rate).as_f64();
+            room.world.graph.pools(&seated.path).for_each(|pool| on[pool].push((job, flow)));
+        }
+    }
+    for (flows, link) in on.into_iter().zip(&room.links) {
+        let over = flows.iter().map(|(job, flow)| rates[*job][*flow]).sum::<f64>() - link;
+        let widest = flows.into_iter().max_by(|x, y| rates[x.0][x.1].total_cmp(&rates[y.0][y.1]));
+        if let Some((job, flow)) = widest.filter(|_| over > 0.0) {
+            rates[job][flow] = (rates[job][flow] - over.ceil()).max(1.0);
+        }
+    }
 }
 
 /// Gives what is left of the links to these flows, max-min.
@@ -91,7 +110,7 @@ fn hand_out(rates: &mut [Vec<f64>], hungry: Vec<Hungry>, mut left: Vec<f64>) {
 /// reasons, after the one for the change, if its tasks or paths change.
 fn changed_plan(case: &Case<'_>, member: &Member<'_>, (rates, shares): (&[f64], &Shares)) -> Option<JobPlan> {
     let mut flows = member.seat.flows.clone();
-    flows.iter_mut().zip(rates).for_each(|(flow, rate)| flow.rate = whole_bits(*rate).as_f64());
+    flows.iter_mut().zip(rates).for_each(|(flow, rate)| flow.rate = *rate);
     let placed = Placed { nodes: member.seat.nodes.clone(), reasons: member.seat.reasons.clone() };
     let mut new = plan(case, Strategy::Edgeloom.name(), placed, flows);
     new.shares.extend(shares.iter().map(|(task, share)| (task.clone(), *share)));

@@ -17,6 +17,8 @@ pub(crate) enum Kind {
     Placed,
     /// A job that runs got other rates or limits because of others.
     Changed,
+    /// Limits of its containers follow what they use, or who else is there.
+    Resized,
     Waiting,
     Stopping,
     Gone,
@@ -50,6 +52,7 @@ impl Kind {
             Self::Accepted => "accepted",
             Self::Placed => "placed",
             Self::Changed => "changed",
+            Self::Resized => "resized",
             Self::Waiting => "waiting",
             Self::Stopping => "stopping",
             Self::Gone => "gone",

@@ -4,7 +4,7 @@
 //! snapshot, the scheduler decides, the checker has to agree; the commit is journaled, and one document a
 //! node goes out in steps that never loop a packet nor overbook a link.
 //!
-//! Pure: `model record documents barrier booking topology missing pulls addresses strategy capacity throughput
+//! Pure: `model record documents barrier booking topology missing pulls addresses strategy capacity throughput demand
 //! replan events moves holding lost rebuild salvage prefetch known
 //! copies regain vault`. Acting: `journal store directory transfer outbox registry`.
 //! One owner holds it together.
@@ -15,6 +15,7 @@ mod booking;
 mod capacity;
 mod cluster;
 mod copies;
+mod demand;
 mod directory;
 mod documents;
 mod error;

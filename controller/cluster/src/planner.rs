@@ -4,6 +4,7 @@
 //! document too large for a node is refused too.
 
 use crate::addresses::{PoolExhausted, lease};
+use crate::demand::Enough;
 use crate::documents::{Ground, documents, programs};
 use crate::model::{Commit, Event, JobRecord, Model, Phase};
 use crate::nodes::Nodes;
@@ -15,7 +16,7 @@ use edgeloom_common::units::TCP_GOODPUT;
 use edgeloom_sched::plan::{Decision, JobPlan, Unplaced};
 use edgeloom_sched::scoring::Scoring;
 use edgeloom_sched::snapshot::{Change, Policy, Processors, Profiles, Running, Snapshot, Waiting};
-use edgeloom_sched::{Profile, check, decide};
+use edgeloom_sched::{Profile, check, decide, resize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Share of a link that flows may reserve.
@@ -40,6 +41,8 @@ pub(crate) struct Leave<'a> {
     pub(crate) changes: &'a BTreeMap<JobName, Change>,
     /// Measured while a job runs; more to be believed than what was measured before.
     pub(crate) online: &'a BTreeMap<JobName, Profiles>,
+    /// Cores that turned out to be enough.
+    pub(crate) enough: &'a Enough,
 }
 
 /// A sound decision, ready to be journaled.
@@ -63,10 +66,28 @@ pub(crate) enum PlanError {
 impl Planner<'_> {
     /// Decides on these waiting jobs.
     pub(crate) fn outcome(&self, waiting: &[&JobRecord]) -> Result<Outcome, PlanError> {
-        let mut pulls = Pulls::after(self.model, self.nodes);
+        let pulls = Pulls::after(self.model, self.nodes);
         let snapshot = self.snapshot(waiting, &pulls);
-        let decision: Decision = decide(self.profile, &snapshot);
-        let violations = check(&decision, &snapshot);
+        let decision = decide(self.profile, &snapshot);
+        self.sound(waiting, (&snapshot, decision), pulls)
+    }
+
+    /// Divides the nodes' cores anew among containers that are sized by class.
+    pub(crate) fn resized(&self) -> Result<Outcome, PlanError> {
+        let pulls = Pulls::after(self.model, self.nodes);
+        let snapshot = self.snapshot(&[], &pulls);
+        let decision = resize(&snapshot);
+        self.sound(&[], (&snapshot, decision), pulls)
+    }
+
+    /// The decision as commits, if it breaks no rule.
+    fn sound(
+        &self,
+        waiting: &[&JobRecord],
+        (snapshot, decision): (&Snapshot, Decision),
+        mut pulls: Pulls<'_>,
+    ) -> Result<Outcome, PlanError> {
+        let violations = check(&decision, snapshot);
         if !violations.is_empty() {
             let rules: Vec<String> = violations.iter().map(ToString::to_string).collect();
             return Err(PlanError::Unsound { rules: rules.join("; ") });
@@ -134,6 +155,7 @@ impl Planner<'_> {
                         Phase::Stopping => Change::Nothing,
                         _ => self.leave.changes.get(name).copied().unwrap_or(Change::Rates),
                     },
+                    enough: self.leave.enough.get(name).cloned().unwrap_or_default(),
                 })
             })
             .collect()

@@ -12,7 +12,7 @@ use edgeloom_common::ids::{FlowId, JobName, NodeId, TaskName};
 use std::collections::BTreeMap;
 
 use crate::job_graph::JobGraph;
-use crate::ledger::{Held, HeldJobs};
+use crate::ledger::{Held, HeldJobs, UNKNOWN};
 use crate::plan::{Decision, JobPlan};
 use crate::snapshot::{Change, Snapshot};
 use crate::world::World;
@@ -82,7 +82,7 @@ pub fn check(decision: &Decision, snapshot: &Snapshot) -> Vec<Violation> {
             graph = graph.running_with(&held.plan.shares);
         }
         violations.extend(job::check(&world, &graph, plan));
-        held.insert(plan.job.clone(), Held { job, plan: plan.clone(), profiles, change });
+        held.insert(plan.job.clone(), Held { job, plan: plan.clone(), profiles, change, enough: &UNKNOWN });
     }
     violations.extend(rules::hold(&world, &held, &moved));
     violations.extend(sums::nodes_hold(&world, &held, &seen));

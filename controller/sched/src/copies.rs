@@ -6,7 +6,7 @@
 
 use crate::filter::Fit;
 use crate::job_graph::JobGraph;
-use crate::ledger::{Held, HeldJobs, Ledger};
+use crate::ledger::{Held, HeldJobs, Ledger, UNKNOWN};
 use crate::plan::JobPlan;
 use crate::snapshot::{Change, Profiles};
 use crate::streaming::{Case, Outcome, Stuck};
@@ -37,7 +37,8 @@ pub(crate) fn with_copies(
     for plan in &outcome.changed {
         after.entry(plan.job.clone()).and_modify(|held| held.plan = plan.clone());
     }
-    let own = Held { job: &job, plan: outcome.plan.clone(), profiles, change: Change::Nothing };
+    let (plan, change) = (outcome.plan.clone(), Change::Nothing);
+    let own = Held { job: &job, plan, profiles, change, enough: &UNKNOWN };
     after.insert(job.name.clone(), own);
     let ledger = Ledger::of(case.world, after.values());
     outcome.plan = add_copies(case.world, case.graph, (ledger, outcome.plan))?;

@@ -3,8 +3,9 @@
 //! The ledger is added up anew from the plans each time it is needed: no release can be forgotten, and
 //! the sums do not depend on the order in which jobs came and went.
 
-use edgeloom_common::ids::JobName;
+use edgeloom_common::ids::{JobName, TaskName};
 use edgeloom_common::job::Job;
+use edgeloom_common::units::MilliCores;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -22,7 +23,11 @@ pub(crate) struct Held<'a> {
     pub(crate) plan: JobPlan,
     pub(crate) profiles: &'a Profiles,
     pub(crate) change: Change,
+    pub(crate) enough: &'a BTreeMap<TaskName, MilliCores>,
 }
+
+/// Of jobs that have not run yet.
+pub(crate) static UNKNOWN: BTreeMap<TaskName, MilliCores> = BTreeMap::new();
 
 impl<'a> Held<'a> {
     /// A running job as the snapshot has it.
@@ -32,6 +37,7 @@ impl<'a> Held<'a> {
             plan: running.plan.clone(),
             profiles: &running.profiles,
             change: running.change,
+            enough: &running.enough,
         }
     }
 }

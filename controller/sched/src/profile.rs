@@ -16,9 +16,10 @@ use crate::images::{JobImages, Stores};
 use crate::job_graph::JobGraph;
 use crate::kube::Baseline;
 use crate::layers::Layers;
-use crate::ledger::{Held, HeldJobs, Ledger};
+use crate::ledger::{Held, HeldJobs, Ledger, UNKNOWN};
 use crate::plan::{Decision, JobPlan};
 use crate::queues::Queues;
+use crate::resize::{give_way, refill};
 use crate::sla::{self, Rules};
 use crate::snapshot::{Change, Snapshot, Waiting};
 use crate::streaming::{Outcome, Strategy, rebalance};
@@ -112,6 +113,11 @@ pub fn profile_names() -> &'static [&'static str] {
 /// left, as far as their profile and [`Change`] allow.
 #[must_use]
 pub fn decide(default: Profile, snapshot: &Snapshot) -> Decision {
+    give_way(default, snapshot, decide_once(default, snapshot))
+}
+
+/// The same with shares of containers as they are.
+pub(crate) fn decide_once(default: Profile, snapshot: &Snapshot) -> Decision {
     let world = World::of(snapshot);
     let mut held: HeldJobs<'_> = HeldJobs::new();
     for running in &snapshot.running {
@@ -147,7 +153,11 @@ pub fn decide(default: Profile, snapshot: &Snapshot) -> Decision {
     }
     queues.serve((snapshot, &world), (&mut decision, &mut held));
     if decision.plans.is_empty() {
-        decision.plans = rebalance(&world, &held);
+        for plan in rebalance(&world, &held) {
+            follow(&mut held, &plan);
+            decision.plans.push(plan);
+        }
+        refill(&world, &held).into_iter().for_each(|plan| replace(&mut decision.plans, plan));
     }
     decision
 }
@@ -175,15 +185,20 @@ pub(crate) fn commit<'a>(
     outcome: Outcome,
 ) {
     for plan in outcome.changed {
-        if let Some(entry) = held.get_mut(&plan.job) {
-            entry.plan = plan.clone();
-        }
+        follow(held, &plan);
         replace(&mut decision.plans, plan);
     }
     let plan = outcome.plan.clone();
-    let own = Held { job: &entry.job, plan, profiles: &entry.profiles, change: Change::Placement };
+    let (job, profiles, change) = (&entry.job, &entry.profiles, Change::Placement);
+    let own = Held { job, plan, profiles, change, enough: &UNKNOWN };
     held.insert(entry.job.name.clone(), own);
     replace(&mut decision.plans, outcome.plan);
+}
+
+fn follow(held: &mut HeldJobs<'_>, plan: &JobPlan) {
+    if let Some(entry) = held.get_mut(&plan.job) {
+        entry.plan = plan.clone();
+    }
 }
 
 fn replace(plans: &mut Vec<JobPlan>, plan: JobPlan) {

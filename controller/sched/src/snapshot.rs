@@ -178,6 +178,9 @@ pub struct Running {
     pub plan: JobPlan,
     pub profiles: Profiles,
     pub change: Change,
+    /// Cores that tasks sized by class turned out to need: a share goes no further. Of those not named that is
+    /// not known.
+    pub enough: BTreeMap<TaskName, MilliCores>,
 }
 
 /// A job that wants resources.

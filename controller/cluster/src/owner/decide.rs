@@ -111,7 +111,11 @@ impl Owner {
             profile: self.settings.profile,
             scoring: &self.settings.scoring,
             now_ms: self.now_ms,
-            leave: Leave { changes, online: self.closed_loop.online() },
+            leave: Leave {
+                changes,
+                online: self.closed_loop.online(),
+                enough: self.closed_loop.uses.enough(),
+            },
         }
     }
 
@@ -139,6 +143,9 @@ impl Owner {
         let notes: Vec<_> = outcome.commits.iter().map(|commit| self.told(commit)).collect();
         self.state.commit(Event::Committed { commits: outcome.commits })?;
         for (job, kind, text) in notes {
+            if kind == Kind::Placed {
+                self.closed_loop.witnessed.insert(job.clone());
+            }
             self.events.note(self.now_ms, Some(&job), kind, text);
         }
         Ok(())

@@ -21,9 +21,14 @@ pub(super) fn difference(before: &JobPlan, after: &JobPlan) -> String {
         let old = before.flows.iter().find(|old| old.id == flow.id);
         lines.extend(flow_difference(old, flow));
     }
-    if before.shares != after.shares {
-        lines.push("limits of containers change".to_owned());
-    }
+    lines.extend(after.shares.iter().filter_map(|(task, share)| {
+        let old = before.shares.get(task).filter(|old| *old != share)?;
+        let cpu = (old.cpu != share.cpu).then(|| format!("{} CPU instead of {}", share.cpu, old.cpu));
+        let memory =
+            (old.memory != share.memory).then(|| format!("{} instead of {}", share.memory, old.memory));
+        let both: Vec<String> = cpu.into_iter().chain(memory).collect();
+        Some(format!("{task} gets {}", both.join(" and ")))
+    }));
     let (was, now) = (before.prediction.items_per_s, after.prediction.items_per_s);
     lines.push(format!("{now:.2} items/s predicted instead of {was:.2}"));
     lines.join("; ")

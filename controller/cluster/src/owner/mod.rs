@@ -1,14 +1,15 @@
 //! The one owner of the cluster's state: takes commands one by one and, after each, brings published
 //! documents a step nearer to the wanted ones.
 //!
-//! Eight rooms: `decide` turns waiting jobs into commits, `advance` carries commits out to the nodes, `moves`
-//! takes changes back that cannot be made, `replan` changes jobs that run, `lost` places tasks of lost nodes
+//! Nine rooms: `decide` turns waiting jobs into commits, `advance` carries commits out to the nodes, `moves`
+//! takes changes back that cannot be made, `replan` changes jobs that run, `cores` their limits, `lost` places tasks of lost nodes
 //! anew, `watch` tells what came and went, `regain` takes back from nodes what was lost here, `confidential` keeps
 //! secrets and logins, `prefetch` images that nodes hold ready.
 //! What is acknowledged lies in the journal; what nodes say is only looked at.
 
 mod advance;
 mod confidential;
+mod cores;
 mod cuts;
 mod decide;
 mod difference;

@@ -5,6 +5,7 @@
 //! change is on its way to the nodes.
 
 use super::Owner;
+use super::cores::Uses;
 use super::cuts::Cuts;
 use super::difference::difference;
 use crate::events::Kind;
@@ -17,7 +18,7 @@ use edgeloom_common::report::Report;
 use edgeloom_common::view::{JobState, MeasuredView};
 use edgeloom_sched::plan::JobPlan;
 use edgeloom_sched::snapshot::{Change, Profiles, TaskProfile};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One job's plan, and since when all of it runs.
 #[derive(Debug)]
@@ -35,6 +36,9 @@ pub(super) struct ClosedLoop {
     online: BTreeMap<JobName, Profiles>,
     pub(super) known: BTreeMap<JobName, Known>,
     pub(super) cuts: Cuts,
+    pub(super) uses: Uses,
+    /// Jobs that this controller saw begin.
+    pub(super) witnessed: BTreeSet<JobName>,
 }
 
 impl ClosedLoop {
@@ -59,6 +63,7 @@ impl Owner {
     pub(super) fn close_the_loop(&mut self) {
         self.follow_plans();
         self.follow_cuts();
+        self.follow_use();
         if !self.awaited().is_empty() || !self.model().settled() {
             return;
         }
@@ -67,10 +72,13 @@ impl Owner {
         for finding in self.closed_loop.replanner.look(&seen) {
             self.act(finding, &seen);
         }
+        if self.model().settled() {
+            self.divide_cores();
+        }
     }
 
     /// Begins anew with jobs that have another plan than before, and forgets those that have gone.
-    fn follow_plans(&mut self) {
+    pub(super) fn follow_plans(&mut self) {
         let seen = self.seen();
         let committed: Vec<(JobName, JobPlan, bool)> = self
             .model()
@@ -86,14 +94,18 @@ impl Owner {
         self.closed_loop.replanner.retain(here);
         self.closed_loop.online.retain(|job, _| here(job));
         self.closed_loop.known.retain(|job, _| here(job));
+        self.closed_loop.witnessed.retain(here);
         for (job, plan, running) in committed {
             let known = self.closed_loop.known.get(&job);
-            let since_ms = known.filter(|known| known.plan == plan).map(|known| known.running_ms);
+            let as_before = known.is_some_and(|known| known.plan == plan);
+            // Other limits disturb nobody, and what was counted goes on.
+            let since_ms =
+                known.filter(|known| only_limits(&known.plan, &plan)).map(|known| known.running_ms);
             if since_ms.is_none() {
                 self.closed_loop.throughput.begin(&plan);
             }
             // Until a job is judged, nodes that are only now heard of are no change.
-            if !seen.jobs.iter().any(|judged| judged.name == job) || since_ms.is_none() {
+            if !seen.jobs.iter().any(|judged| judged.name == job) || !as_before {
                 self.closed_loop.replanner.begin(&job, &seen);
             }
             let running_ms = running.then(|| since_ms.flatten().unwrap_or(self.now_ms));
@@ -191,4 +203,9 @@ impl Owner {
         let classes = self.nodes.schedulable().into_iter().map(|node| profile(node.class)).collect();
         self.closed_loop.online.entry(job.clone()).or_default().insert(task.clone(), classes);
     }
+}
+
+/// Whether nothing differs but limits and what follows from them.
+fn only_limits(before: &JobPlan, after: &JobPlan) -> bool {
+    before.placement == after.placement && before.flows == after.flows
 }

@@ -5,6 +5,7 @@ mod back_off;
 mod barrier;
 mod cluster;
 mod copies;
+mod cores;
 mod durability;
 mod explain;
 mod handle;

@@ -36,6 +36,7 @@ mod starts;
 mod together;
 
 pub use bench::{JrbaProblem, JrbaResult, JrbaSize, jrba_congestion};
+pub(crate) use joint::routed;
 pub(crate) use online::{Outcome, Strategy, decide_one, give_bandwidth, rebalance, whole_bits};
 pub(crate) use params::{EQUAL, LEAST_RATE_BPS, NO_LIMIT_ITEMS_PER_S};
 
@@ -55,6 +56,6 @@ pub(crate) struct Routed {
 }
 
 /// The node of each vertex; none where one is not known.
-fn nodes_of(world: &World<'_>, graph: &JobGraph<'_>, plan: &JobPlan) -> Option<Vec<usize>> {
+pub(crate) fn nodes_of(world: &World<'_>, graph: &JobGraph<'_>, plan: &JobPlan) -> Option<Vec<usize>> {
     graph.vertices.iter().map(|vertex| world.index(plan.placement.get(&vertex.name)?)).collect()
 }

@@ -88,7 +88,8 @@ pub fn source(node: &str, item: u64) -> Source {
 
 /// A committed job of which anything may change.
 pub fn running(job: Job, plan: JobPlan) -> Running {
-    Running { job, plan, profiles: Profiles::new(), change: Change::Placement }
+    let (profiles, enough) = (Profiles::new(), BTreeMap::new());
+    Running { job, plan, profiles, change: Change::Placement, enough }
 }
 
 /// A cluster at rest with these jobs waiting, in this order.

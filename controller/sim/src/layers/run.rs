@@ -6,6 +6,7 @@ use edgeloom_sched::pull::Image;
 use edgeloom_sched::scoring::Scoring;
 use edgeloom_sched::snapshot::{Change, Policy, Processors, Profiles, Running, Snapshot};
 use edgeloom_sched::{Profile, check, decide};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -121,7 +122,8 @@ impl Cluster {
         let (cpu, memory) = self.shares(at);
         self.outcome.std.push((cpu - memory).abs() / 2.0);
         self.outcome.placed += 1;
-        self.snapshot.running.push(Running { job, plan, profiles: Profiles::new(), change: Change::Rates });
+        let (profiles, enough) = (Profiles::new(), BTreeMap::new());
+        self.snapshot.running.push(Running { job, plan, profiles, change: Change::Rates, enough });
         fetch.bytes().0 as f64
     }
 

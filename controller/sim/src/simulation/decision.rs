@@ -3,6 +3,7 @@
 use edgeloom_sched::plan::JobPlan;
 use edgeloom_sched::snapshot::{Change, Running, Waiting};
 use edgeloom_sched::{check, decide};
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::{Placed, Simulation};
@@ -40,7 +41,8 @@ impl Simulation<'_> {
         let load = self.ground.load(&job, &plan);
         let ends_s = self.now_s + arrival.duration_s;
         self.placed.push(Placed { number, ends_s, paused_until_s: self.now_s, load });
-        self.snapshot.running.push(Running { job, plan, profiles, change: Change::Placement });
+        let (change, enough) = (Change::Placement, BTreeMap::new());
+        self.snapshot.running.push(Running { job, plan, profiles, change, enough });
     }
 
     /// A new plan of a running job.

@@ -59,7 +59,8 @@ pub(super) fn run(containers: &[Container], policy: Policy, seed: u64) -> Result
             let entry = snapshot.waiting.remove(at.expect("checked: a plan's job waits"));
             outcome.started.push(started(&plan, containers, now_s));
             let Waiting { job, profiles, .. } = entry;
-            snapshot.running.push(Running { job, plan, profiles, change: Change::Nothing });
+            let (change, enough) = (Change::Nothing, BTreeMap::new());
+            snapshot.running.push(Running { job, plan, profiles, change, enough });
         }
     }
     Ok(outcome)

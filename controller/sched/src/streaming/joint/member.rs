@@ -66,7 +66,7 @@ impl<'a> Member<'a> {
 }
 
 /// The plan's flows as arcs, in the order of the graph's edges.
-fn routed(
+pub(crate) fn routed(
     world: &World<'_>,
     graph: &JobGraph<'_>,
     nodes: &[usize],

@@ -17,4 +17,5 @@ mod plans;
 mod room;
 mod shares;
 
+pub(crate) use member::routed;
 pub(super) use place::{newcomer, rebalance};

@@ -1,0 +1,168 @@
+//! Limits of containers that run: divided anew by class as others come and go, and by what turned out to be enough.
+
+mod worlds;
+
+use edgeloom_common::job::{Job, Kind, Service, Sla};
+use edgeloom_common::units::MilliCores;
+use edgeloom_sched::plan::Decision;
+use edgeloom_sched::snapshot::{Change, Node, Snapshot};
+use edgeloom_sched::{check, decide, profile, resize};
+use worlds::{job, node, running, snapshot, task};
+
+const GB: u64 = 1_000_000_000;
+const NODES: [&str; 3] = ["n1", "n2", "n3"];
+
+/// A container of this class of resources that leaves its cores to the scheduler.
+fn container(name: &str, resources: Service) -> Job {
+    let mut work = task(100, 1000, 0);
+    work.program.resources.cpu_sized = true;
+    let mut made = job(name, vec![("work", work)]);
+    made.sla = Sla { resources: Some(resources), ..Sla::default() };
+    made
+}
+
+fn nine_cores(name: &str) -> Node {
+    node(name, 9000, 1.0, GB)
+}
+
+fn empty(nodes: usize) -> Snapshot {
+    snapshot(NODES.iter().take(nodes).map(|name| nine_cores(name)).collect(), vec![], vec![])
+}
+
+/// Lets the jobs of a decision run.
+fn carry_out(world: &mut Snapshot, decision: &Decision) {
+    assert_eq!(check(decision, world), vec![]);
+    for plan in &decision.plans {
+        match world.running.iter_mut().find(|it| it.job.name == plan.job) {
+            Some(it) => it.plan = plan.clone(),
+            None => {
+                let at = world.waiting.iter().position(|it| it.job.name == plan.job).unwrap();
+                world.running.push(running(world.waiting.remove(at).job, plan.clone()));
+            }
+        }
+    }
+}
+
+/// One after the other, each on what those before it left.
+fn arrive(world: &mut Snapshot, by: &str, job: Job) -> Decision {
+    world.waiting.extend(snapshot(vec![], vec![], vec![job]).waiting);
+    let decision = decide(profile(by).unwrap(), world);
+    carry_out(world, &decision);
+    decision
+}
+
+fn leave(world: &mut Snapshot, name: &str) {
+    world.running.retain(|it| it.job.name.as_str() != name);
+    let decision = decide(profile("sla").unwrap(), world);
+    carry_out(world, &decision);
+}
+
+fn cores(world: &Snapshot) -> Vec<(&str, u32)> {
+    let share = |it: &edgeloom_sched::snapshot::Running| it.plan.shares.values().next().unwrap().cpu.0;
+    world.running.iter().map(|it| (it.job.name.as_str(), share(it))).collect()
+}
+
+fn turned_out(world: &mut Snapshot, name: &str, cpu: u32) {
+    let it = world.running.iter_mut().find(|it| it.job.name.as_str() == name).unwrap();
+    it.enough.insert("work".parse().unwrap(), MilliCores(cpu));
+}
+
+#[test]
+fn a_large_share_gives_way_to_who_would_wait_and_comes_back_when_that_one_goes() {
+    let mut world = empty(1);
+    arrive(&mut world, "sla", container("low", Service::BestEffort));
+    arrive(&mut world, "sla", container("middle", Service::Advanced));
+    assert_eq!(cores(&world), [("low", 3000), ("middle", 6000)]);
+    let decision = arrive(&mut world, "sla", container("low-2", Service::BestEffort));
+    assert_eq!(decision.unplaced, []);
+    // Least 1, 4 and 1; the other 3 by priorities 1, 2 and 1, rounding first to the highest.
+    assert_eq!(cores(&world), [("low", 2000), ("middle", 6000), ("low-2", 1000)]);
+    leave(&mut world, "middle");
+    assert_eq!(cores(&world), [("low", 3000), ("low-2", 3000)]);
+    leave(&mut world, "low");
+    assert_eq!(cores(&world), [("low-2", 3000)]);
+}
+
+#[test]
+fn nothing_gives_way_where_that_does_not_help_or_may_not_change() {
+    let mut world = empty(1);
+    arrive(&mut world, "sla", container("one", Service::Premium));
+    let before = world.running.clone();
+    let decision = arrive(&mut world, "sla", container("two", Service::Premium));
+    assert_eq!((decision.plans.len(), decision.unplaced.len()), (0, 1));
+    assert_eq!(world.running, before);
+    world.waiting.clear();
+    world.running[0].change = Change::Nothing;
+    let decision = arrive(&mut world, "sla", container("three", Service::BestEffort));
+    assert_eq!(decision.unplaced.len(), 1, "9 of 9 cores are held");
+    assert!(resize(&world).plans.is_empty());
+}
+
+#[test]
+fn who_uses_little_gives_and_others_get_it_by_class() {
+    let mut world = empty(1);
+    for name in ["a", "b"] {
+        arrive(&mut world, "sla", container(name, Service::Advanced));
+    }
+    carry_out_resize(&mut world);
+    assert_eq!(cores(&world), [("a", 5000), ("b", 4000)]);
+    turned_out(&mut world, "a", 1200);
+    carry_out_resize(&mut world);
+    assert_eq!(cores(&world), [("a", 4000), ("b", 5000)], "no less than the class's least");
+    let mut low = empty(1);
+    for name in ["a", "b", "c", "d"] {
+        arrive(&mut low, "sla", container(name, Service::BestEffort));
+    }
+    assert_eq!(cores(&low), [("a", 3000), ("b", 2000), ("c", 2000), ("d", 2000)]);
+}
+
+fn carry_out_resize(world: &mut Snapshot) {
+    let decision = resize(world);
+    carry_out(world, &decision);
+    assert_eq!(resize(world).plans, [], "a second look changes nothing");
+}
+
+#[test]
+fn classes_are_sized_under_every_profile_and_say_why() {
+    for name in edgeloom_sched::profile_names() {
+        for kind in [Kind::Pipeline, Kind::Batch] {
+            let mut world = empty(1);
+            arrive(&mut world, name, Job { kind, ..container("one", Service::Premium) });
+            carry_out_resize(&mut world);
+            assert_eq!(cores(&world), [("one", 9000)], "{name}");
+            turned_out(&mut world, "one", 6500);
+            carry_out_resize(&mut world);
+            assert_eq!(cores(&world), [("one", 7000)], "{name}");
+            let said = world.running[0].plan.reasons.last().unwrap();
+            assert!(said.starts_with("cores of work: 7000m of 9000m on n1 for all"), "{name}: {said}");
+            let lines = world.running[0].plan.reasons.iter().filter(|line| line.starts_with("cores of"));
+            assert_eq!(lines.count(), 1);
+        }
+    }
+}
+
+#[test]
+fn small_changes_are_not_worth_a_document() {
+    // N below three cores: shares are thousandths.
+    let mut world = snapshot(vec![node("n1", 2400, 1.0, GB)], vec![], vec![]);
+    arrive(&mut world, "sla", container("one", Service::Advanced));
+    assert_eq!(cores(&world), [("one", 1600)]);
+    turned_out(&mut world, "one", 1450);
+    assert!(resize(&world).plans.is_empty());
+    turned_out(&mut world, "one", 1440);
+    carry_out_resize(&mut world);
+    assert_eq!(cores(&world), [("one", 1440)]);
+}
+
+#[test]
+fn who_names_its_cores_or_has_no_class_keeps_them() {
+    let mut world = empty(1);
+    arrive(&mut world, "kube", job("plain", vec![("work", task(500, 1000, 0))]));
+    let mut fixed = container("fixed", Service::Premium);
+    fixed.tasks.values_mut().for_each(|task| task.program.resources.cpu_sized = false);
+    arrive(&mut world, "sla", fixed);
+    let mut open = container("open", Service::Premium);
+    open.sla = Sla::default();
+    arrive(&mut world, "kube", open);
+    assert!(resize(&world).plans.is_empty());
+}

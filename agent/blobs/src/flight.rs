@@ -11,9 +11,9 @@ use crate::sources::{Place, Sources};
 use crate::store::{Partial, Store};
 use crate::ticket::Admitted;
 use http_body_util::BodyExt;
-use hyper::StatusCode;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_LENGTH, CONTENT_RANGE};
+use hyper::{Response, StatusCode};
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -208,8 +208,8 @@ impl Flight {
 
     /// One answer of a place, from where we are.
     async fn transfer(&self, place: &Place, partial: &mut Partial) -> Result<Transfer, FetchError> {
-        let (sources, wanted) = (&self.flights.sources, (&self.digest, partial.bytes));
-        let answer = sources.ask(place, &self.pull.upstream, wanted).await?;
+        let sources = &self.flights.sources;
+        let answer = self.ask(place, partial.bytes).await?;
         let from = first_byte(&answer);
         if from != partial.bytes {
             self.rewind(partial, from)?;
@@ -230,6 +230,22 @@ impl Flight {
         self.pull.count(place, came);
         sources.learn(place, came, began.elapsed());
         ended
+    }
+
+    /// A neighbour that refuses may not know yet that the blob is part of what this node may have: it is told once
+    /// a pull.
+    async fn ask(&self, place: &Place, from: u64) -> Result<Response<Incoming>, HttpError> {
+        let (sources, wanted) = (&self.flights.sources, (&self.digest, from));
+        let answer = sources.ask(place, &self.pull.upstream, wanted).await;
+        let (Place::Neighbour(node), Err(HttpError::Status { .. })) = (place, &answer) else { return answer };
+        let mut taken = false;
+        for digest in self.pull.untold(node) {
+            let store = self.flights.store.clone();
+            let read = tokio::task::spawn_blocking(move || store.read(&digest)).await;
+            let Some(manifest) = read.ok().flatten() else { continue };
+            taken |= sources.hand_over(node, (&digest, manifest.into())).await?;
+        }
+        if taken { sources.ask(place, &self.pull.upstream, wanted).await } else { answer }
     }
 
     async fn take_in(
@@ -295,7 +311,7 @@ enum Transfer {
 }
 
 /// Where an answer begins: `Content-Range: bytes 7-…`, or the first byte of the whole.
-fn first_byte<T>(answer: &hyper::Response<T>) -> u64 {
+fn first_byte<T>(answer: &Response<T>) -> u64 {
     if answer.status() != StatusCode::PARTIAL_CONTENT {
         return 0;
     }

@@ -1,10 +1,10 @@
 //! One request to a registry, and its answer's beginning.
 
 use crate::CHUNK_BYTES;
-use http_body_util::Empty;
+use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{HOST, HeaderName, LOCATION, USER_AGENT};
-use hyper::{Request, Response, StatusCode, Uri};
+use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -71,7 +71,8 @@ pub(crate) async fn ask(
         let own = host(&url)? == first;
         let all: Vec<_> = fields.iter().chain(private.iter().filter(|_| own)).collect();
         let slow = |_| HttpError::Slow { host: first.clone() };
-        let answer = timeout(PATIENCE, exchange(way, &url, &all)).await.map_err(slow)??;
+        let question = Question { method: Method::GET, fields: &all, body: Bytes::new() };
+        let answer = timeout(PATIENCE, exchange(way, &url, question)).await.map_err(slow)??;
         let onward = |status: StatusCode| status.is_redirection() && status != StatusCode::NOT_MODIFIED;
         if !onward(answer.status()) {
             return Ok(answer);
@@ -79,6 +80,18 @@ pub(crate) async fn ask(
         url = next(&url, &answer)?;
     }
     Err(HttpError::Redirects { host: first })
+}
+
+/// Hands something small over. Nobody is sent on with it.
+pub(crate) async fn put(
+    way: &Way,
+    url: &str,
+    fields: &Fields,
+    body: Bytes,
+) -> Result<Response<Incoming>, HttpError> {
+    let url: Uri = url.parse().map_err(|_| HttpError::Address { url: url.to_owned() })?;
+    let question = Question { method: Method::PUT, fields: &fields.iter().collect::<Vec<_>>(), body };
+    exchange(way, &url, question).await
 }
 
 /// Host and port.
@@ -101,11 +114,13 @@ fn next(url: &Uri, answer: &Response<Incoming>) -> Result<Uri, HttpError> {
     Uri::from_parts(parts).map_err(|_| address())
 }
 
-async fn exchange(
-    way: &Way,
-    url: &Uri,
-    fields: &[&(HeaderName, String)],
-) -> Result<Response<Incoming>, HttpError> {
+struct Question<'a> {
+    method: Method,
+    fields: &'a [&'a (HeaderName, String)],
+    body: Bytes,
+}
+
+async fn exchange(way: &Way, url: &Uri, question: Question<'_>) -> Result<Response<Incoming>, HttpError> {
     let address = || HttpError::Address { url: url.to_string() };
     let name = url.host().ok_or_else(address)?;
     let https = match url.scheme_str() {
@@ -123,11 +138,13 @@ async fn exchange(
     };
     let stream = stream.map_err(unreachable)?;
     let path = url.path_and_query().map_or("/", |path| path.as_str());
-    let mut request = Request::get(path).header(HOST, &host).header(USER_AGENT, AGENT);
+    let Question { method, fields, body } = question;
+    let mut request =
+        Request::builder().method(method).uri(path).header(HOST, &host).header(USER_AGENT, AGENT);
     for (field, value) in fields {
         request = request.header(field, value);
     }
-    let request = request.body(Empty::new()).map_err(|_| address())?;
+    let request = request.body(Full::new(body)).map_err(|_| address())?;
     let broken = |source| HttpError::Broken { host: host.clone(), source };
     let stream: Box<dyn Stream> = if https {
         let name = ServerName::try_from(bare.to_owned()).map_err(|_| address())?;
@@ -146,7 +163,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
 async fn send(
     stream: Box<dyn Stream>,
-    request: Request<Empty<Bytes>>,
+    request: Request<Full<Bytes>>,
 ) -> Result<Response<Incoming>, hyper::Error> {
     let mut builder = hyper::client::conn::http1::Builder::new();
     builder.max_buf_size(CHUNK_BYTES);

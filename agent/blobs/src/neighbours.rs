@@ -1,7 +1,9 @@
-//! Serves neighbours: whole blobs of images that were granted to them, over mutual TLS. Nothing is fetched on
-//! their behalf, so no question goes in a circle.
+//! Serves neighbours: whole blobs of images that were granted to them, over mutual TLS. Which blobs those are is
+//! in the manifests; a neighbour hands over what is missing of those, so a base layer that came with one image
+//! is given for any other. Nothing is fetched on their behalf, so no question goes in a circle.
 
-use crate::answer::{Body, blob, refusal};
+use crate::CHUNK_BYTES;
+use crate::answer::{Body, blob, plain, refusal};
 use crate::digest::Digest;
 use crate::reader::{Check, Reader};
 use crate::server::{Answering, accept, converse};
@@ -9,7 +11,9 @@ use crate::sources::NODE;
 use crate::store::Store;
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::join::node_name;
+use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
+use hyper::header::HeaderMap;
 use hyper::{Method, Request, Response, StatusCode};
 use rustls::ServerConfig;
 use rustls::client::verify_server_name;
@@ -69,26 +73,33 @@ impl Neighbours {
         let Some(certificate) = certificates.first().map(|one| one.clone().into_owned()) else { return };
         let answer = move |request| -> Answering {
             let (neighbours, certificate) = (self.clone(), certificate.clone());
-            Box::pin(async move { neighbours.answer(&request, &certificate).await })
+            Box::pin(async move { neighbours.answer(request, &certificate).await })
         };
         converse(Box::new(stream), Box::new(answer)).await;
     }
 
-    /// `GET /blobs/<digest>`, from the node that the header names and the certificate shows.
-    async fn answer(&self, request: &Request<Incoming>, certificate: &CertificateDer<'_>) -> Response<Body> {
-        let told = request.headers().get(NODE).and_then(|value| value.to_str().ok()?.parse::<NodeId>().ok());
+    /// `GET /blobs/<digest>` or `PUT /manifests/<digest>`, from the node that the header names and the certificate
+    /// shows.
+    async fn answer(&self, request: Request<Incoming>, certificate: &CertificateDer<'_>) -> Response<Body> {
+        let (head, body) = request.into_parts();
+        let told = head.headers.get(NODE).and_then(|value| value.to_str().ok()?.parse::<NodeId>().ok());
         let Some(node) = told.filter(|node| is_of(certificate, node)) else {
             tracing::warn!("a certificate of another node asks for layers");
             return refusal(StatusCode::FORBIDDEN, "DENIED", "the certificate is of another node");
         };
-        let digest = request.uri().path().strip_prefix("/blobs/").and_then(|text| text.parse().ok());
-        let Some(digest) = digest.filter(|_| request.method() == Method::GET) else {
-            return refusal(StatusCode::NOT_FOUND, "UNSUPPORTED", "blobs alone are served here");
-        };
+        let named = |space: &str| head.uri.path().strip_prefix(space)?.parse::<Digest>().ok();
+        match (&head.method, named("/blobs/"), named("/manifests/")) {
+            (&Method::GET, Some(blob), _) => self.give(node, blob, &head.headers).await,
+            (&Method::PUT, _, Some(manifest)) => self.learn(node, manifest, body).await,
+            _ => refusal(StatusCode::NOT_FOUND, "UNSUPPORTED", "blobs alone are served here"),
+        }
+    }
+
+    async fn give(&self, node: NodeId, digest: Digest, headers: &HeaderMap) -> Response<Body> {
         let store = self.clone();
         let found = tokio::task::spawn_blocking(move || store.granted(&node, &digest)).await;
         match found.ok().flatten() {
-            Some(reader) => blob(&digest, reader, request.headers()),
+            Some(reader) => blob(&digest, reader, headers),
             // Whether it is here is no business of those who may not have it.
             None => {
                 refusal(StatusCode::NOT_FOUND, "BLOB_UNKNOWN", "no blob of an image that is granted to you")
@@ -96,11 +107,38 @@ impl Neighbours {
         }
     }
 
+    /// Takes in the manifest of an image that this neighbour may have: from now on it is known which blobs that
+    /// means, whether or not the image is here. The digest vouches for it; it is kept like any other blob, within
+    /// the budget.
+    async fn learn(&self, node: NodeId, digest: Digest, body: Incoming) -> Response<Body> {
+        let denied = |why| refusal(StatusCode::FORBIDDEN, "DENIED", why);
+        let Ok(body) = Limited::new(body, CHUNK_BYTES).collect().await else {
+            return denied("a manifest is smaller");
+        };
+        let (store, bytes) = (self.clone(), body.to_bytes());
+        let kept = tokio::task::spawn_blocking(move || {
+            (Digest::of(&bytes) == digest && store.may_have(&node, &digest))
+                .then(|| store.store.put(&digest, &bytes))
+        });
+        match kept.await.ok().flatten() {
+            Some(Ok(())) => plain(StatusCode::CREATED, "{}"),
+            Some(Err(error)) => {
+                tracing::debug!(%digest, %error, "a neighbour's manifest is not kept");
+                refusal(StatusCode::INSUFFICIENT_STORAGE, "UNKNOWN", "it cannot be kept here")
+            }
+            None => denied("not the manifest of an image that is granted to you"),
+        }
+    }
+
     fn granted(&self, node: &NodeId, digest: &Digest) -> Option<Reader> {
-        let images = self.grants.read().unwrap_or_else(PoisonError::into_inner).get(node).cloned()?;
-        let names = images.iter().any(|image| image == digest || self.names(image, digest, DEPTH_MAX));
-        let (file, bytes) = names.then(|| self.store.whole(digest)).flatten()?;
+        let (file, bytes) = self.may_have(node, digest).then(|| self.store.whole(digest)).flatten()?;
         Some(Reader::of_whole(file, bytes, Check::new(*digest, &self.store)))
+    }
+
+    fn may_have(&self, node: &NodeId, digest: &Digest) -> bool {
+        let images = self.grants.read().unwrap_or_else(PoisonError::into_inner).get(node).cloned();
+        let mut images = images.iter().flatten();
+        images.any(|image| image == digest || self.names(image, digest, DEPTH_MAX))
     }
 
     /// Whether the manifest or index that is kept here names the blob, itself or by those it points to.

@@ -92,6 +92,7 @@ impl Proxy {
     }
 
     async fn manifest(&self, pull: &Arc<Admitted>, digest: Digest) -> Response<Body> {
+        pull.asks_for(digest);
         let bytes = match self.kept(&digest).await {
             Some(bytes) => bytes,
             None => match pull.upstream.manifest(&digest).await {

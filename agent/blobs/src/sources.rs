@@ -1,14 +1,13 @@
 //! Where a blob may come from, the cheapest first, by what each place gave before.
 
 use crate::digest::Digest;
-use crate::http::{Fields, HttpError, Way, ask};
+use crate::http::{Fields, HttpError, Way, ask, put};
 use crate::upstream::Upstream;
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::join::node_name;
-use hyper::body::Incoming;
+use hyper::body::{Bytes, Incoming};
 use hyper::header::{HeaderName, RANGE};
 use hyper::{Response, StatusCode};
-
 use rustls::ClientConfig;
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -114,18 +113,10 @@ impl Sources {
         (digest, from): (&Digest, u64),
     ) -> Result<Response<Incoming>, HttpError> {
         let Place::Neighbour(node) = place else { return upstream.blob(digest, from).await };
-        let address = self.lock(|state| state.neighbours.get(node).copied());
-        let url = format!("https://{}/blobs/{digest}", node_name(node));
         let range = (from > 0).then(|| (RANGE, format!("bytes={from}-")));
-        let fields: Fields = [(NODE, self.own.to_string())].into_iter().chain(range).collect();
-        let known = self.tls.clone().zip(address);
-        let (tls, address) = known.ok_or_else(|| HttpError::Address { url: url.clone() })?;
-        let way = Way { tls, address: Some(address) };
-        let asked = timeout(PATIENCE, ask(&way, &url, &fields, &Fields::new())).await;
-        let answer = asked.unwrap_or_else(|_| Err(HttpError::Slow { host: format!("node {node}") }));
-        let answer = answer.inspect_err(|_| {
-            self.lock(|state| state.silent.insert(node.clone(), Instant::now() + SILENT));
-        })?;
+        let fields: Fields = self.own().chain(range).collect();
+        let (way, url) = self.way(node, &format!("/blobs/{digest}"))?;
+        let answer = self.patiently(node, ask(&way, &url, &fields, &Fields::new())).await?;
         match answer.status() {
             StatusCode::OK | StatusCode::PARTIAL_CONTENT => Ok(answer),
             status => {
@@ -133,6 +124,45 @@ impl Sources {
                 Err(HttpError::Status { host, path, status: status.as_u16() })
             }
         }
+    }
+
+    /// Hands a neighbour the manifest of an image that this node may have, so that it knows which blobs those are;
+    /// whether it took it.
+    pub(crate) async fn hand_over(
+        &self,
+        node: &NodeId,
+        (digest, manifest): (&Digest, Bytes),
+    ) -> Result<bool, HttpError> {
+        let (way, url) = self.way(node, &format!("/manifests/{digest}"))?;
+        let fields: Fields = self.own().collect();
+        let answer = self.patiently(node, put(&way, &url, &fields, manifest)).await?;
+        Ok(answer.status().is_success())
+    }
+
+    fn own(&self) -> impl Iterator<Item = (HeaderName, String)> {
+        std::iter::once((NODE, self.own.to_string()))
+    }
+
+    fn way(&self, node: &NodeId, path: &str) -> Result<(Way, String), HttpError> {
+        let url = format!("https://{}{path}", node_name(node));
+        let address = self.lock(|state| state.neighbours.get(node).copied());
+        match self.tls.clone().zip(address) {
+            Some((tls, address)) => Ok((Way { tls, address: Some(address) }, url)),
+            None => Err(HttpError::Address { url }),
+        }
+    }
+
+    /// One that does not answer is left alone for a while.
+    async fn patiently(
+        &self,
+        node: &NodeId,
+        asked: impl Future<Output = Result<Response<Incoming>, HttpError>>,
+    ) -> Result<Response<Incoming>, HttpError> {
+        let answer = timeout(PATIENCE, asked).await;
+        let answer = answer.unwrap_or_else(|_| Err(HttpError::Slow { host: format!("node {node}") }));
+        answer.inspect_err(|_| {
+            self.lock(|state| state.silent.insert(node.clone(), Instant::now() + SILENT));
+        })
     }
 
     fn lock<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {

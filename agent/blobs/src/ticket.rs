@@ -5,10 +5,11 @@ use crate::sources::Place;
 use crate::upstream::Upstream;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use edgeloom_common::ids::NodeId;
 use edgeloom_common::secret::Secret;
 use edgeloom_common::units::Bytes;
 use ring::rand::{SecureRandom, SystemRandom};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,6 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const USER: &str = "edgeloom";
 /// Repositories on the proxy are `pull/<id>`.
 pub(crate) const SPACE: &str = "pull";
+/// An image and the indexes above it.
+const MANIFESTS_MAX: usize = 4;
 
 /// Where the bytes of a pull came from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -35,9 +38,32 @@ pub(crate) struct Admitted {
     registry: AtomicU64,
     neighbours: AtomicU64,
     kept: AtomicU64,
+    named: Mutex<Named>,
+}
+
+/// What neighbours have to know of a pull before they give any of it.
+#[derive(Debug, Default)]
+struct Named {
+    /// Its manifests, index first: those that Docker asked for.
+    manifests: Vec<Digest>,
+    told: BTreeSet<NodeId>,
 }
 
 impl Admitted {
+    /// Docker asks for this manifest. Of one image these are its own and that of its index.
+    pub(crate) fn asks_for(&self, manifest: Digest) {
+        let manifests = &mut self.named.lock().unwrap_or_else(PoisonError::into_inner).manifests;
+        if manifests.len() < MANIFESTS_MAX && !manifests.contains(&manifest) {
+            manifests.push(manifest);
+        }
+    }
+
+    /// The manifests that this neighbour is to be handed: all at the first question, none from then on.
+    pub(crate) fn untold(&self, node: &NodeId) -> Vec<Digest> {
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        if named.told.insert(node.clone()) { named.manifests.clone() } else { Vec::new() }
+    }
+
     pub(crate) fn count(&self, place: &Place, bytes: u64) {
         let count = match place {
             Place::Registry(_) => &self.registry,
@@ -108,8 +134,8 @@ impl Tickets {
     pub(crate) fn admit(&self, upstream: Upstream, address: SocketAddr) -> Ticket {
         let (id, token) = (hex(&bytes::<8>()), URL_SAFE_NO_PAD.encode(bytes::<32>()));
         let authorization = format!("Basic {}", STANDARD.encode(format!("{USER}:{token}")));
-        let [registry, neighbours, kept] = [0; 3].map(AtomicU64::new);
-        let admitted = Arc::new(Admitted { upstream, authorization, registry, neighbours, kept });
+        let ([registry, neighbours, kept], named) = ([0; 3].map(AtomicU64::new), Mutex::default());
+        let admitted = Arc::new(Admitted { upstream, authorization, registry, neighbours, kept, named });
         lock(&self.0).insert(id.clone(), Arc::clone(&admitted));
         Ticket { id, address, token: Secret::from(token), admitted, open: Arc::clone(&self.0) }
     }

@@ -9,6 +9,10 @@ use edgeloom_blobs::{Counts, Digest, Grants, Neighbours, Proxy, Sources, Store};
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::join::node_name;
 use edgeloom_common::units::Bytes as Size;
+use http_body_util::Full;
+use hyper::Request;
+use hyper::body::Bytes;
+use hyper_util::rt::TokioIo;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 use registry::Registry;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -18,7 +22,8 @@ use site::{blob, bytes, layer, manifest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsConnector;
 
 const BUDGET: Size = Size(4 << 20);
 
@@ -119,11 +124,28 @@ struct Image {
 }
 
 fn image(registry: &Registry, length: u32) -> Image {
+    image_on(registry, None, length)
+}
+
+/// Of one layer, on top of that of another image.
+fn image_on(registry: &Registry, base: Option<&Image>, length: u32) -> Image {
     let data = layer(length);
     let layer = registry.hold(&data);
+    let layers: Vec<String> = base
+        .map(|base| base.layer)
+        .into_iter()
+        .chain([layer])
+        .map(|it| format!(r#"{{"digest":"{it}"}}"#))
+        .collect();
     let text =
-        format!(r#"{{"schemaVersion":2,"config":{{"digest":"{layer}"}},"layers":[{{"digest":"{layer}"}}]}}"#);
+        format!(r#"{{"schemaVersion":2,"config":{{"digest":"{layer}"}},"layers":[{}]}}"#, layers.join(","));
     Image { manifest: registry.hold(text.as_bytes()), text, layer, data }
+}
+
+/// An index that leads to this image alone.
+fn index(registry: &Registry, image: &Image) -> (Digest, String) {
+    let text = format!(r#"{{"schemaVersion":2,"manifests":[{{"digest":"{}"}}]}}"#, image.manifest);
+    (registry.hold(text.as_bytes()), text)
 }
 
 fn all_from_registry(length: u64) -> Counts {
@@ -132,6 +154,23 @@ fn all_from_registry(length: u64) -> Counts {
 
 fn all_from_neighbour(length: u64) -> Counts {
     Counts { neighbours: Size(length), ..Counts::default() }
+}
+
+/// The status of a node's answer when another one hands something over.
+async fn put_to(
+    tls: &Arc<ClientConfig>,
+    address: SocketAddr,
+    (from, to): (&str, &str),
+    (path, body): (&str, &[u8]),
+) -> u16 {
+    let name = node_name(&to.parse().unwrap()).try_into().unwrap();
+    let stream = TcpStream::connect(address).await.unwrap();
+    let stream = TlsConnector::from(Arc::clone(tls)).connect(name, stream).await.unwrap();
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let request = Request::put(path).header("host", to).header("edgeloom-node", from);
+    let request = request.body(Full::new(Bytes::copy_from_slice(body))).unwrap();
+    sender.send_request(request).await.unwrap().status().as_u16()
 }
 
 #[tokio::test]
@@ -148,6 +187,49 @@ async fn what_a_neighbour_has_and_may_give_does_not_cross_the_uplink_again() {
     assert_eq!(n1.pull(&registry, &granted).await, Some(all_from_neighbour(300_000)));
     assert_eq!(n1.pull(&registry, &other).await, Some(all_from_registry(200_000)), "not granted");
     assert_eq!(registry.sent(&granted.layer), 300_000);
+}
+
+#[tokio::test]
+async fn a_base_layer_is_given_for_an_image_that_the_neighbour_never_had() {
+    let (cluster, registry) = (Cluster::new(), Registry::start().await);
+    let (n1, n2) = (Node::new("n1", cluster.tls("n1")).await, Node::new("n2", cluster.tls("n2")).await);
+    let base = image(&registry, 300_000);
+    let above = image_on(&registry, Some(&base), 200_000);
+    let (index, index_text) = index(&registry, &above);
+    n2.pull(&registry, &base).await.unwrap();
+    n1.knows(&n2);
+    // The grant names what the job names: an index, as a rule.
+    n2.grants(&n1, &[index]);
+    let ticket = n1.proxy.admit(site::upstream(&registry, None));
+    assert_eq!(bytes(manifest(&ticket, &index).await).await.unwrap(), index_text);
+    assert_eq!(bytes(manifest(&ticket, &above.manifest).await).await.unwrap(), above.text);
+    for image in [&base, &above] {
+        assert_eq!(bytes(blob(&ticket, &image.layer, None).await).await.unwrap(), image.data);
+    }
+    let counts = Counts { registry: Size(200_000), neighbours: Size(300_000), ..Counts::default() };
+    assert_eq!(ticket.counts(), counts);
+    assert_eq!(registry.sent(&base.layer), 300_000, "once over the uplink");
+}
+
+#[tokio::test]
+async fn a_manifest_is_taken_only_for_an_image_that_is_granted_to_who_hands_it_over() {
+    let (cluster, registry) = (Cluster::new(), Registry::start().await);
+    let (n1, n2) = (cluster.tls("n1"), Node::new("n2", cluster.tls("n2")).await);
+    let held = image(&registry, 100_000);
+    n2.pull(&registry, &held).await.unwrap();
+    let (granted, other) = (image_on(&registry, Some(&held), 10), image_on(&registry, Some(&held), 20));
+    let large = vec![b' '; 100_000];
+    n2.neighbours.grant(Grants::from([(
+        "n1".parse().unwrap(),
+        BTreeSet::from([granted.manifest, Digest::of(&large)]),
+    )]));
+    let put = async |digest: &Digest, text: &[u8]| {
+        put_to(&n1.client, n2.serves, ("n1", "n2"), (&format!("/manifests/{digest}"), text)).await
+    };
+    assert_eq!(put(&other.manifest, other.text.as_bytes()).await, 403, "not granted");
+    assert_eq!(put(&granted.manifest, other.text.as_bytes()).await, 403, "another digest");
+    assert_eq!(put(&Digest::of(&large), &large).await, 403, "larger than any manifest");
+    assert_eq!(put(&granted.manifest, granted.text.as_bytes()).await, 201);
 }
 
 #[tokio::test]

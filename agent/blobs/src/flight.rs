@@ -5,8 +5,9 @@
 
 use crate::CHUNK_BYTES;
 use crate::digest::Digest;
+use crate::failure::{Blame, Failure, FetchError, SILENCE_MAX};
 use crate::http::HttpError;
-use crate::reader::{Check, Failure, Progress, Reader};
+use crate::reader::{Check, Progress, Reader};
 use crate::sources::{Place, Sources};
 use crate::store::{Partial, Store};
 use crate::ticket::Admitted;
@@ -22,43 +23,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// A registry that sends nothing for so long is asked again.
-const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// Attempts of the registry in a row that bring not one byte.
 const ATTEMPTS_MAX: u32 = 4;
-/// Too many requests (RFC 6585): a matter of time.
-const TOO_MANY: u16 = 429;
 const PAUSE: Duration = Duration::from_secs(1);
-
-/// Why a blob does not come.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum FetchError {
-    #[error(transparent)]
-    Http(#[from] HttpError),
-    #[error("blob {digest}: {source}")]
-    Disk { digest: Digest, source: io::Error },
-    #[error("blob {digest} has {bytes} bytes, more than all blobs may have here")]
-    TooLarge { digest: Digest, bytes: u64 },
-    #[error("blob {digest} broke off after {bytes} bytes: {source}")]
-    Broken { digest: Digest, bytes: u64, source: hyper::Error },
-    #[error("blob {digest}: nothing came for {} s", SILENCE_MAX.as_secs())]
-    Silent { digest: Digest },
-    #[error("blob {digest} has another digest: {found}")]
-    Mismatch { digest: Digest, found: Digest },
-}
-
-impl FetchError {
-    /// Asking again would not help.
-    fn is_lasting(&self) -> bool {
-        match self {
-            Self::TooLarge { .. } => true,
-            Self::Http(HttpError::Status { status, .. }) => {
-                (400..500).contains(status) && *status != TOO_MANY
-            }
-            _ => false,
-        }
-    }
-}
 
 #[derive(Debug)]
 struct Entry {
@@ -87,7 +54,7 @@ impl Flights {
         }
         let (mut progress, reads) = self.join(digest, pull);
         let begun = progress.wait_for(|progress| progress.total.is_some() || progress.end.is_some()).await;
-        let ended = |text: String| Failure { text, lasting: false };
+        let ended = |text: String| Failure { text, lasting: false, blame: Blame::Store };
         let begun = begun.map_err(|_| ended(format!("the download of {digest} has ended")))?.clone();
         if let Some(Err(error)) = begun.end {
             return Err(error);
@@ -138,15 +105,19 @@ struct Flight {
 impl Flight {
     async fn run(self) {
         let end = self.fetch().await;
-        if let Err(FetchError::TooLarge { digest, .. }) = &end {
+        // What fills a disk is in everybody's way there.
+        if let Err(FetchError::TooLarge { digest, .. } | FetchError::Disk { digest, .. }) = &end {
             self.flights.store.discard(digest);
         }
-        if let Err(error) = &end {
+        let end = end.map_err(|error| {
             tracing::warn!(digest = %self.digest, %error, "an image blob does not come");
+            Failure::of(&error)
+        });
+        if let Err(failure) = &end {
+            self.pull.failed(self.digest, failure);
         }
         // Whoever comes now finds the blob, or begins anew.
         self.flights.lock().remove(&self.digest);
-        let end = end.map_err(|error| Failure { text: error.to_string(), lasting: error.is_lasting() });
         self.progress.send_modify(|progress| progress.end = Some(end));
     }
 
@@ -197,7 +168,8 @@ impl Flight {
         if found != digest {
             store.discard(&digest);
             gave.iter().for_each(|place| self.flights.sources.distrust(place));
-            return Err(FetchError::Mismatch { digest, found });
+            let alone = gave.iter().all(|place| matches!(place, Place::Registry(_)));
+            return Err(FetchError::Mismatch { digest, found, alone });
         }
         let bytes = partial.bytes;
         let kept = tokio::task::spawn_blocking(move || store.keep(&digest, &partial.file)).await;

@@ -11,8 +11,11 @@
 
 mod answer;
 mod digest;
+mod failure;
 mod flight;
 mod http;
+mod inspect;
+mod manifest;
 mod neighbours;
 mod proxy;
 mod reader;
@@ -23,7 +26,9 @@ mod ticket;
 mod upstream;
 
 pub use digest::{Digest, DigestError};
+pub use failure::{Blame, Failure};
 pub use http::HttpError;
+pub use inspect::{InspectError, Layers};
 pub use neighbours::{Grants, Neighbours};
 pub use proxy::Proxy;
 pub use sources::Sources;

@@ -5,6 +5,7 @@
 use crate::CHUNK_BYTES;
 use crate::answer::{Body, blob, plain, refusal};
 use crate::digest::Digest;
+use crate::manifest::{Manifest, Named};
 use crate::reader::{Check, Reader};
 use crate::server::{Answering, accept, converse};
 use crate::sources::NODE;
@@ -19,7 +20,6 @@ use rustls::ServerConfig;
 use rustls::client::verify_server_name;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::ParsedCertificate;
-use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -144,25 +144,11 @@ impl Neighbours {
     /// Whether the manifest or index that is kept here names the blob, itself or by those it points to.
     fn names(&self, manifest: &Digest, wanted: &Digest, depth: usize) -> bool {
         let Some(bytes) = self.store.read(manifest).filter(|_| depth > 0) else { return false };
-        let Ok(Manifest { config, layers, manifests }) = serde_json::from_slice(&bytes) else { return false };
-        let is = |named: &Named| named.digest.parse().is_ok_and(|digest: Digest| digest == *wanted);
-        let below = |named: &Named| named.digest.parse().is_ok_and(|one| self.names(&one, wanted, depth - 1));
+        let Ok(Manifest { config, layers, manifests }) = Manifest::read(&bytes) else { return false };
+        let is = |named: &Named| named.digest().is_some_and(|digest| digest == *wanted);
+        let below = |named: &Named| named.digest().is_some_and(|one| self.names(&one, wanted, depth - 1));
         config.iter().chain(&layers).chain(&manifests).any(is) || manifests.iter().any(below)
     }
-}
-
-#[derive(Deserialize)]
-struct Manifest {
-    config: Option<Named>,
-    #[serde(default)]
-    layers: Vec<Named>,
-    #[serde(default)]
-    manifests: Vec<Named>,
-}
-
-#[derive(Deserialize)]
-struct Named {
-    digest: String,
 }
 
 /// The certificate is valid for the node's name; that it is of this cluster was asked in the handshake.

@@ -2,6 +2,7 @@
 
 use crate::answer::{self, Body, empty, plain, put, refusal};
 use crate::digest::Digest;
+use crate::failure::Failure;
 use crate::flight::Flights;
 use crate::server::{Answering, accept, converse};
 use crate::sources::Sources;
@@ -101,7 +102,9 @@ impl Proxy {
                     bytes
                 }
                 Err(error) => {
-                    return refusal(StatusCode::BAD_GATEWAY, "MANIFEST_UNKNOWN", &error.to_string());
+                    let failure = Failure::of(&error.into());
+                    pull.failed(digest, &failure);
+                    return refusal(StatusCode::BAD_GATEWAY, "MANIFEST_UNKNOWN", &failure.text);
                 }
             },
         };
@@ -124,7 +127,11 @@ impl Proxy {
     }
 
     async fn blob(&self, pull: &Arc<Admitted>, digest: Digest, headers: &HeaderMap) -> Response<Body> {
-        match self.flights.reader(digest, pull).await {
+        let found = match pull.failure(&digest) {
+            Some(failure) => Err(failure),
+            None => self.flights.reader(digest, pull).await,
+        };
+        match found {
             Ok(reader) => answer::blob(&digest, reader, headers),
             // Docker asks again and again unless the answer is one of its few last words.
             Err(failure) if failure.lasting => refusal(StatusCode::FORBIDDEN, "DENIED", &failure.text),

@@ -2,6 +2,7 @@
 
 use crate::CHUNK_BYTES;
 use crate::digest::{Digest, Hash};
+use crate::failure::Failure;
 use crate::store::Store;
 use futures_util::{Stream, StreamExt, stream};
 use hyper::body::Bytes;
@@ -18,15 +19,6 @@ pub(crate) struct Progress {
     pub(crate) total: Option<u64>,
     /// Why it failed, if it did.
     pub(crate) end: Option<Result<(), Failure>>,
-}
-
-/// Why a blob does not come.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text}")]
-pub(crate) struct Failure {
-    pub(crate) text: String,
-    /// Asking again would not help.
-    pub(crate) lasting: bool,
 }
 
 /// A blob as its reader has it.

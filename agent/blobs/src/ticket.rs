@@ -1,6 +1,7 @@
 //! Pulls that the agent admitted: nobody else gets anything from the proxy.
 
 use crate::digest::{Digest, hex};
+use crate::failure::{Blame, Failure};
 use crate::sources::Place;
 use crate::upstream::Upstream;
 use base64::Engine as _;
@@ -9,7 +10,7 @@ use edgeloom_common::ids::NodeId;
 use edgeloom_common::secret::Secret;
 use edgeloom_common::units::Bytes;
 use ring::rand::{SecureRandom, SystemRandom};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,6 +21,8 @@ const USER: &str = "edgeloom";
 pub(crate) const SPACE: &str = "pull";
 /// An image and the indexes above it.
 const MANIFESTS_MAX: usize = 4;
+/// More than layers of an image.
+const FAILURES_MAX: usize = 256;
 
 /// Where the bytes of a pull came from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -39,6 +42,16 @@ pub(crate) struct Admitted {
     neighbours: AtomicU64,
     kept: AtomicU64,
     named: Mutex<Named>,
+    failures: Mutex<Failures>,
+}
+
+/// What did not come, of this pull alone: the next one asks again.
+#[derive(Debug, Default)]
+struct Failures {
+    lasting: BTreeMap<Digest, Failure>,
+    last: Option<Failure>,
+    /// Docker asked for anything at all.
+    asked: bool,
 }
 
 /// What neighbours have to know of a pull before they give any of it.
@@ -52,6 +65,7 @@ struct Named {
 impl Admitted {
     /// Docker asks for this manifest. Of one image these are its own and that of its index.
     pub(crate) fn asks_for(&self, manifest: Digest) {
+        self.failures(|failures| failures.asked = true);
         let manifests = &mut self.named.lock().unwrap_or_else(PoisonError::into_inner).manifests;
         if manifests.len() < MANIFESTS_MAX && !manifests.contains(&manifest) {
             manifests.push(manifest);
@@ -62,6 +76,25 @@ impl Admitted {
     pub(crate) fn untold(&self, node: &NodeId) -> Vec<Digest> {
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         if named.told.insert(node.clone()) { named.manifests.clone() } else { Vec::new() }
+    }
+
+    /// This did not come.
+    pub(crate) fn failed(&self, digest: Digest, failure: &Failure) {
+        self.failures(|failures| {
+            failures.last = Some(failure.clone());
+            if failure.lasting && failures.lasting.len() < FAILURES_MAX {
+                failures.lasting.insert(digest, failure.clone());
+            }
+        });
+    }
+
+    /// Why it does not come, if that is known already: Docker asks five times, with growing pauses.
+    pub(crate) fn failure(&self, digest: &Digest) -> Option<Failure> {
+        self.failures(|failures| failures.lasting.get(digest).cloned())
+    }
+
+    fn failures<T>(&self, work: impl FnOnce(&mut Failures) -> T) -> T {
+        work(&mut self.failures.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(crate) fn count(&self, place: &Place, bytes: u64) {
@@ -112,6 +145,20 @@ impl Ticket {
         (USER, &self.token)
     }
 
+    /// Why the pull failed, as far as that is known here.
+    #[must_use]
+    pub fn failure(&self) -> Option<Failure> {
+        self.admitted.failures(|failures| match failures.lasting.values().next() {
+            Some(lasting) => Some(lasting.clone()),
+            None if failures.asked => failures.last.clone(),
+            None => Some(Failure {
+                text: "docker did not come here for the image".to_owned(),
+                blame: Blame::Store,
+                lasting: true,
+            }),
+        })
+    }
+
     /// Where the bytes came from so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
@@ -134,8 +181,10 @@ impl Tickets {
     pub(crate) fn admit(&self, upstream: Upstream, address: SocketAddr) -> Ticket {
         let (id, token) = (hex(&bytes::<8>()), URL_SAFE_NO_PAD.encode(bytes::<32>()));
         let authorization = format!("Basic {}", STANDARD.encode(format!("{USER}:{token}")));
-        let ([registry, neighbours, kept], named) = ([0; 3].map(AtomicU64::new), Mutex::default());
-        let admitted = Arc::new(Admitted { upstream, authorization, registry, neighbours, kept, named });
+        let [registry, neighbours, kept] = [0; 3].map(AtomicU64::new);
+        let (named, failures) = <(Mutex<_>, Mutex<_>)>::default();
+        let admitted =
+            Arc::new(Admitted { upstream, authorization, registry, neighbours, kept, named, failures });
         lock(&self.0).insert(id.clone(), Arc::clone(&admitted));
         Ticket { id, address, token: Secret::from(token), admitted, open: Arc::clone(&self.0) }
     }

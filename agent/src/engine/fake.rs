@@ -78,6 +78,11 @@ impl FakeEngine {
         engine
     }
 
+    /// The pretended registry has this image from now on.
+    pub fn publish(&self, digest: &str) {
+        self.state().registry.insert(digest.to_owned());
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

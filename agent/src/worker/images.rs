@@ -38,6 +38,8 @@ struct Record {
     pull: Option<Pull>,
     backoff: Backoff,
     pause: Option<Instant>,
+    /// What the last attempt failed with, while the next ones are under way too.
+    error: String,
 }
 
 #[derive(Debug)]
@@ -61,7 +63,7 @@ enum Next {
 impl Default for Record {
     fn default() -> Self {
         let (image, backoff) = (Image::Unknown, Backoff::default());
-        Self { image, looking: false, doubted: false, pull: None, backoff, pause: None }
+        Self { image, looking: false, doubted: false, pull: None, backoff, pause: None, error: String::new() }
     }
 }
 
@@ -205,7 +207,7 @@ impl Images {
         };
         record.looking = false;
         match found {
-            Ok(true) => record.image = Image::Present,
+            Ok(true) => (record.image, record.error) = (Image::Present, String::new()),
             Ok(false) => record.image = Image::Missing,
             Err(_) => record.pause = Some(now + record.backoff.failed(jitter())),
         }
@@ -236,8 +238,9 @@ impl Images {
         if let Some(pull) = &mut record.pull {
             pull.done = error.is_empty();
             pull.took = Some(now.saturating_duration_since(pull.began));
-            pull.error = error;
+            pull.error.clone_from(&error);
         }
+        record.error = error;
     }
 
     /// The ends of all pauses.
@@ -251,10 +254,9 @@ impl Images {
         pull.is_some_and(|pull| !pull.done && pull.error.is_empty())
     }
 
-    /// What the last pull of an image failed with.
+    /// What the last pull of an image failed with, until it is here.
     pub(super) fn error(&self, image: &ImageRef) -> &str {
-        let pull = self.records.get(image).and_then(|record| record.pull.as_ref());
-        pull.map_or("", |pull| pull.error.as_str())
+        self.records.get(image).map_or("", |record| record.error.as_str())
     }
 
     /// How far the images to hold ready are.

@@ -17,7 +17,7 @@ use crate::store::{DesiredFile, History, StateError};
 use crate::wire::Up;
 use edgeloom_common::confidential::Confidential;
 use edgeloom_common::desired::{ContainerSpec, DesiredState};
-use edgeloom_common::report::{ContainerPhase, Observed};
+use edgeloom_common::report::{ContainerPhase, ContainerState, Observed};
 use edgeloom_common::units::{Bytes, MilliCores};
 use edgeloom_net::fake::Fake;
 use edgeloom_net::{LinkSettings, Network};
@@ -353,6 +353,27 @@ async fn an_image_that_the_registry_lacks_is_reported_with_its_reason() {
     let observed = agent.observed(failed).await;
     assert!(observed.pulls[0].error.contains("manifest unknown"));
     assert!(observed.containers.iter().all(|container| container.phase == ContainerPhase::Failed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pull_that_fails_holds_up_nobody_and_is_mended_with_its_registry() {
+    let node = Node::new();
+    let mut agent = node.agent();
+    let mut waiting = spec("a", "h1");
+    waiting.image.digest = format!("sha256:{}", "e".repeat(64));
+    agent.tell(document(1, vec![waiting.clone(), spec("b", "h1")])).await;
+    let runs = |observed: &Observed, task: &str| {
+        let of = |it: &&ContainerState| it.task.as_str() == task;
+        observed.containers.iter().find(of).map(|it| it.phase) == Some(ContainerPhase::Running)
+    };
+    let others = agent.observed(|observed| runs(observed, "b") && !runs(observed, "a")).await;
+    assert!(others.containers[0].detail.contains("manifest unknown"), "{others:?}");
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let later = agent.observed(|observed| !observed.converged).await;
+    assert!(later.containers[0].detail.contains("manifest unknown"), "also between two attempts: {later:?}");
+    node.engine.publish(&waiting.image.digest);
+    let mended = agent.converged(1).await;
+    assert!(runs(&mended, "a") && mended.containers[0].detail.is_empty(), "{mended:?}");
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ mod containers;
 mod events;
 mod forgotten;
 mod images;
+mod inspect;
 mod limits;
 mod network;
 #[cfg(test)]
@@ -31,6 +32,7 @@ use super::{
 };
 use crate::secrets::{RUNTIME_DIR, SecretFiles};
 use bollard::errors::Error;
+use bollard::models::SystemInfo;
 use bollard::{API_DEFAULT_VERSION, Docker as Client};
 use edgeloom_blobs::Proxy;
 use edgeloom_common::confidential::Login;
@@ -227,20 +229,29 @@ impl ContainerEngine for Docker {
             .info()
             .await
             .map_err(|error| self.refusal(Request { verb: "ask", object: "info" }, &error))?;
-        let snapshotter =
-            |pair: &Vec<String>| pair.iter().any(|text| text.starts_with("io.containerd.snapshotter"));
-        let containerd = info.driver_status.iter().flatten().any(snapshotter);
+        let store = store_of(&info);
+        let containerd = store == ImageStore::Containerd;
         let root_dir: PathBuf = info.docker_root_dir.unwrap_or_default().into();
         let address = info.containerd.and_then(|containerd| containerd.address);
         Ok(EngineVersion {
             content_dir: containerd.then(|| images::content_dir(&root_dir, address.as_deref())),
             version: info.server_version.unwrap_or_default(),
             api: client.client_version().to_string(),
-            store: if containerd { ImageStore::Containerd } else { ImageStore::Graphdriver },
+            store,
             driver: info.driver.unwrap_or_default(),
             root_dir,
             memory_limit: info.memory_limit.unwrap_or(false),
         })
+    }
+}
+
+/// How the daemon keeps images.
+fn store_of(info: &SystemInfo) -> ImageStore {
+    let snapshotter =
+        |pair: &Vec<String>| pair.iter().any(|text| text.starts_with("io.containerd.snapshotter"));
+    match info.driver_status.iter().flatten().any(snapshotter) {
+        true => ImageStore::Containerd,
+        false => ImageStore::Graphdriver,
     }
 }
 

@@ -81,6 +81,12 @@ impl PrivateDocker {
         self.directory.path().join("docker.sock")
     }
 
+    /// Where it keeps images and containers.
+    #[allow(dead_code, reason = "not all tests that include this file look there")]
+    pub(crate) fn data_root(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
     /// A client; asks until the daemon answers, and ends the test if the daemon ended.
     pub(crate) async fn client(&mut self) -> Client {
         loop {

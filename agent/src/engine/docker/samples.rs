@@ -33,6 +33,11 @@ impl Sample {
         self.layers.iter().map(|layer| registry.sent(&layer.blob)).sum()
     }
 
+    /// A layer as the registry has it, the lowest first.
+    pub(crate) fn blob(&self, layer: usize) -> Digest {
+        self.layers[layer].blob
+    }
+
     /// What a pull of it would fetch of layers, by the law of graph drivers.
     pub(crate) fn missing(&self, held: &LayerInventory) -> usize {
         let has = |list: &[String], digest: &Digest| list.contains(&digest.to_string());

@@ -1,7 +1,9 @@
 //! The answers that go on: pulls and logs. Each is fed into a channel, so that nothing of the
 //! client library leaves this folder.
 
-use super::{Docker, EngineError, Request, pull_reference, through};
+use super::inspect::Puller;
+use super::through::{self, Failure};
+use super::{Docker, EngineError, Request, pull_reference};
 use crate::engine::{LogSelection, PullProgress};
 use bollard::auth::DockerCredentials;
 use bollard::errors::Error;
@@ -22,16 +24,32 @@ pub(super) async fn pull(
     (image, login): (&ImageRef, Option<&Login>),
     progress: &watch::Sender<PullProgress>,
 ) -> Result<(), EngineError> {
-    if let Some((proxy, digest)) = docker.proxy.get().zip(image.digest.parse().ok())
-        && !image.repository.is_empty()
-    {
-        match through::pull(docker, proxy, (image, &digest, login), progress).await {
-            Ok(()) => return Ok(()),
-            Err(error) => {
-                tracing::warn!(image = %image.name, %error, "no pull through the layer store; without it");
+    let Some(puller) = Puller::of(docker, (image, login)).await? else {
+        return direct(docker, (image, login), progress).await;
+    };
+    let preview = puller.preview(image).await?;
+    let pulled = match docker.proxy.get().zip(image.digest.parse().ok()) {
+        Some((proxy, digest)) => {
+            match through::pull(docker, (proxy, puller.upstream), (image, &digest), progress).await {
+                Err(Failure::Store(error)) => {
+                    tracing::warn!(image = %image.name, %error, "no pull through the layer store; without it");
+                    direct(docker, (image, login), progress).await
+                }
+                Err(Failure::Pull(error)) => Err(error),
+                Ok(()) => Ok(()),
             }
         }
-    }
+        None => direct(docker, (image, login), progress).await,
+    };
+    pulled.map_err(|error| preview.explain(image, error))
+}
+
+/// From the registry itself.
+async fn direct(
+    docker: &Docker,
+    (image, login): (&ImageRef, Option<&Login>),
+    progress: &watch::Sender<PullProgress>,
+) -> Result<(), EngineError> {
     let credentials = login.map(|login| DockerCredentials {
         username: Some(login.username.clone()),
         password: Some(login.password.expose().to_owned()),
@@ -110,3 +128,6 @@ pub(super) async fn logs(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,11 +6,8 @@ use crate::engine::PullProgress;
 use crate::engine::image::OWN_TAG;
 use bollard::auth::DockerCredentials;
 use bollard::query_parameters::{RemoveImageOptions, TagImageOptionsBuilder};
-use edgeloom_blobs::{Digest, Proxy, Ticket, Upstream};
-use edgeloom_common::confidential::Login;
+use edgeloom_blobs::{Blame, Digest, Proxy, Ticket, Upstream};
 use edgeloom_common::desired::ImageRef;
-use rustls::{ClientConfig, RootCertStore};
-use std::sync::Arc;
 use tokio::sync::watch;
 
 /// Digits of the digest in the tag: no two images of a repository share them.
@@ -27,15 +24,24 @@ pub(in crate::engine) fn tagged(image: &ImageRef) -> Option<String> {
     (!image.repository.is_empty()).then(|| format!("{}:{}", image.repository, tag(image)))
 }
 
+/// Why a pull through the store failed.
+pub(super) enum Failure {
+    /// It may do without.
+    Store(EngineError),
+    Pull(EngineError),
+}
+
 pub(super) async fn pull(
     docker: &Docker,
-    proxy: &Proxy,
-    (image, digest, login): (&ImageRef, &Digest, Option<&Login>),
+    (proxy, upstream): (&Proxy, Upstream),
+    (image, digest): (&ImageRef, &Digest),
     progress: &watch::Sender<PullProgress>,
-) -> Result<(), EngineError> {
-    let ticket = proxy.admit(upstream(docker, image, login).await?);
+) -> Result<(), Failure> {
+    let ticket = proxy.admit(upstream);
     let reference = ticket.reference(digest);
-    streams::fetch(docker, (&reference, Some(credentials(&ticket))), progress).await?;
+    if let Err(error) = streams::fetch(docker, (&reference, Some(credentials(&ticket))), progress).await {
+        return Err(judge(&ticket, image, error));
+    }
     let counts = ticket.counts();
     tracing::info!(
         image = %image.name,
@@ -44,7 +50,18 @@ pub(super) async fn pull(
         kept_bytes = counts.kept.0,
         "image pulled"
     );
-    name(docker, image, &reference).await
+    name(docker, image, &reference).await.map_err(Failure::Store)
+}
+
+/// Docker's own disk, or the image, fails it again without the store; the store itself, or its way to the registry,
+/// does not.
+fn judge(ticket: &Ticket, image: &ImageRef, error: EngineError) -> Failure {
+    let pull = |reason| EngineError::Pull { image: image.name.clone(), reason };
+    match ticket.failure() {
+        None => Failure::Pull(error),
+        Some(edgeloom_blobs::Failure { text, blame: Blame::Image, .. }) => Failure::Pull(pull(text)),
+        Some(edgeloom_blobs::Failure { text, .. }) => Failure::Store(pull(text)),
+    }
 }
 
 /// Gives the image its own name, and takes the store's away.
@@ -66,37 +83,6 @@ fn credentials(ticket: &Ticket) -> DockerCredentials {
         password: Some(token.expose().to_owned()),
         ..Default::default()
     }
-}
-
-/// The registry as Docker would ask it: in plain text where Docker is told that it may.
-async fn upstream(docker: &Docker, image: &ImageRef, login: Option<&Login>) -> Result<Upstream, EngineError> {
-    let host = image.repository.split('/').next().unwrap_or_default();
-    let info = docker.client().await?.info().await;
-    let info = info.map_err(|error| docker.refusal(Request { verb: "ask", object: "info" }, &error))?;
-    let registries = info.registry_config.and_then(|config| config.index_configs).unwrap_or_default();
-    let told = registries.get(host).and_then(|one| one.secure).map(|secure| !secure);
-    let plain = told.unwrap_or_else(|| is_loopback(host));
-    let none =
-        || EngineError::Pull { image: image.name.clone(), reason: "its name has no registry".to_owned() };
-    Upstream::of(&image.repository, plain, tls(plain), login.cloned()).ok_or_else(none)
-}
-
-fn is_loopback(host: &str) -> bool {
-    host.starts_with("127.") || host == "localhost" || host.starts_with("localhost:")
-}
-
-/// Whom to trust in registries, read for this pull alone: the machine's list is a quarter of a megabyte.
-fn tls(plain: bool) -> Arc<ClientConfig> {
-    let mut roots = RootCertStore::empty();
-    if !plain {
-        let found = rustls_native_certs::load_native_certs();
-        found
-            .errors
-            .iter()
-            .for_each(|error| tracing::warn!(%error, "some authorities of this machine do not read"));
-        roots.add_parsable_certificates(found.certs);
-    }
-    Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth())
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 
 #[path = "../src/engine/docker/private.rs"]
 mod private;
+#[path = "apply/pulls.rs"]
+mod pulls;
 #[path = "apply/reboot.rs"]
 mod reboot;
 #[path = "apply/site.rs"]

@@ -3,7 +3,7 @@
 //! panics; the namespaces of killed tests go at the next start.
 
 use edgeloom_common::desired::DesiredState;
-use edgeloom_disk::{Unsealed, unseal};
+use edgeloom_disk::{Unsealed, seal, unseal};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -129,6 +129,30 @@ impl Site {
             );
         }
         std::fs::write(self.directory.path().join("agent.toml"), text).unwrap();
+    }
+
+    /// Adds to agent.toml.
+    pub(crate) fn configure_further(&self, text: &str) {
+        let text = std::fs::read_to_string(self.path("agent.toml")).unwrap() + text;
+        self.write("agent.toml", &text);
+    }
+
+    /// The document lies on the disk when the agent starts.
+    pub(crate) fn hold(&self, document: &DesiredState) {
+        std::fs::create_dir_all(self.state_dir()).unwrap();
+        let text = seal(&serde_json::to_vec(document).unwrap());
+        std::fs::write(self.state_dir().join("desired.json"), text).unwrap();
+    }
+
+    /// In the site's own folder.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, text).unwrap();
+        path
     }
 
     pub(crate) fn apply(&self, document: &DesiredState) -> Output {

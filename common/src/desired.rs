@@ -61,6 +61,10 @@ pub struct DesiredState {
     /// document, in [`Delivery`](crate::confidential::Delivery).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub logins: BTreeMap<RegistryHost, u64>,
+    /// What flows of jobs have of the link with each neighbour, where they have anything: pulls of images get
+    /// what is left.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub reserved: BTreeMap<NodeId, Reserved>,
 }
 
 impl DesiredState {
@@ -85,6 +89,7 @@ impl DesiredState {
             layer_grants: BTreeMap::new(),
             prefetch: Vec::new(),
             logins: BTreeMap::new(),
+            reserved: BTreeMap::new(),
         }
     }
 
@@ -127,6 +132,17 @@ pub struct Prefetch {
     pub image: ImageRef,
     /// It stays, however little room there is on the disk.
     pub pinned: bool,
+}
+
+/// Wire rates of the flows that cross a link, in either direction, wherever they start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reserved {
+    /// From the neighbour to this node.
+    #[serde(default)]
+    pub inbound: BitRate,
+    /// From this node to the neighbour.
+    #[serde(default)]
+    pub outbound: BitRate,
 }
 
 /// A container that should run here.

@@ -196,6 +196,9 @@ pub struct LinkReport {
     pub loss_permille: u32,
     /// False after three probes in a row went unanswered.
     pub up: bool,
+    /// Images come from registries over this link's interface, as the last pulls showed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pulls: bool,
 }
 
 /// What became of the desired state.

@@ -11,6 +11,10 @@ use std::str::FromStr;
 /// Wire rates are what the kernel shapes; an application sees this share of them.
 pub const TCP_GOODPUT: f64 = 1448.0 / 1514.0;
 
+/// Part of what flows leave of a link that a pull of an image takes: what is full to the last bit has a queue, in which
+/// the flows wait too.
+pub const PULL_PART: f64 = 0.95;
+
 /// Why a text is no quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {

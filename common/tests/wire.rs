@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 const NOW: &str = "0.1";
 
 /// Objects whose keys are data.
-const MAPS: [&str; 9] = [
+const MAPS: [&str; 10] = [
     "environment",
     "hosts",
     "labels",
@@ -30,6 +30,7 @@ const MAPS: [&str; 9] = [
     "layer_grants",
     "secrets",
     "logins",
+    "reserved",
 ];
 
 /// Reads a message as the one who receives it does, and writes what was understood.
@@ -46,12 +47,12 @@ fn delivered(text: &str) -> Result<Value, serde_json::Error> {
 
 fn reader(message: &str) -> fn(&str) -> Result<Value, serde_json::Error> {
     match message {
-        "desired" | "held" => understood::<DesiredState>,
+        "desired" | "desired-reserved" | "held" => understood::<DesiredState>,
         "delivery" => delivered,
         "status" => understood::<Status>,
         "report" => understood::<Report>,
         "inventory" => understood::<Inventory>,
-        "links" => understood::<Links>,
+        "links" | "links-pulls" => understood::<Links>,
         "observed" => understood::<Observed>,
         "logs" => understood::<LogsCommand>,
         "reply" => understood::<Reply>,

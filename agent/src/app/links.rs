@@ -163,6 +163,7 @@ mod tests {
             rtt_median_us: Some(1000),
             loss_permille: 0,
             up: true,
+            pulls: false,
         }
     }
 

@@ -17,6 +17,7 @@ fn links(count: usize, interface: u8) -> NodeMessage {
         rtt_median_us: None,
         loss_permille: 0,
         up: true,
+        pulls: false,
     };
     NodeMessage::Links(Links { schema: 1, links: (0..count).map(link).collect() })
 }

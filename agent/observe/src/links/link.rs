@@ -150,6 +150,7 @@ impl Link {
             rtt_median_us: self.track.rtt_median_us(),
             loss_permille: self.track.loss_permille(),
             up: self.is_up(),
+            pulls: false,
         }
     }
 }

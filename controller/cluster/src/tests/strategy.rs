@@ -39,6 +39,7 @@ fn square() -> (Owner, tempfile::TempDir) {
             rtt_median_us: None,
             loss_permille: 0,
             up: true,
+            pulls: false,
         };
         let inventory = Inventory { cpu: MilliCores(cpu), core_speed, ..inventory() };
         owner.observe(&node, NodeMessage::Status(Status::new(true, 1)));

@@ -306,6 +306,7 @@ fn links_among(names: &[&str], own: &str) -> Links {
         rtt_median_us: None,
         loss_permille: 0,
         up: true,
+        pulls: false,
     };
     Links { schema: 1, links: names.iter().filter(|peer| **peer != own).map(link).collect() }
 }

@@ -47,6 +47,7 @@ fn links() -> Links {
         rtt_median_us: None,
         loss_permille: 0,
         up: true,
+        pulls: false,
     };
     Links { schema: 1, links: vec![link] }
 }

@@ -46,3 +46,4 @@ pub use object::{
 };
 pub use probe::NetCapabilities;
 pub use settings::{LinkSettings, Settings};
+pub use tag::PULL_PRIORITY;

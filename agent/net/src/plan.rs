@@ -11,8 +11,8 @@ use crate::object::{Class, ForwardAccept, Found, Leaf, Prefix, Root, Route, Rule
 use crate::settings::{LinkSettings, Settings};
 use crate::shape;
 use crate::tag::{
-    DEFAULT_MINOR, FLOW_MINOR_MAX, LINK_MINOR, MAIN_TABLE, MARK, RETURN_PRIORITY, ROUTE_TABLE, RULE_PRIORITY,
-    class_id,
+    DEFAULT_MINOR, FLOW_MINOR_MAX, LINK_MINOR, MAIN_TABLE, MARK, PULL_MINOR, RETURN_PRIORITY, ROUTE_TABLE,
+    RULE_PRIORITY, class_id,
 };
 use edgeloom_common::desired::{DesiredState, FlowKey, FlowSpec};
 use edgeloom_common::ids::{FlowId, NodeId};
@@ -85,7 +85,7 @@ pub(crate) fn plan(desired: &DesiredState, context: Context<'_>) -> Wanted {
     if !context.offered.nft_maps && !desired.flows.is_empty() {
         wanted.problems.push(Problem::NoMaps { flows: desired.flows.len() });
     }
-    plan_links(context, &mut wanted);
+    plan_links(desired, context, &mut wanted);
     plan_neighbours(context, &mut wanted);
     plan_routes(desired, context, &mut wanted);
     plan_flows(desired, context, &mut wanted);
@@ -107,8 +107,8 @@ pub(crate) fn neighbour_route(place: usize, link: &LinkSettings) -> Route {
     }
 }
 
-/// Root, link class and default class of each interface that we may shape.
-fn plan_links(context: Context<'_>, wanted: &mut Wanted) {
+/// Root, link class and the classes beside flows of each interface that we may shape.
+fn plan_links(desired: &DesiredState, context: Context<'_>, wanted: &mut Wanted) {
     for interface in context.settings.interfaces() {
         match context.found.roots.get(interface) {
             Some(Root::Foreign { kind }) => {
@@ -118,16 +118,29 @@ fn plan_links(context: Context<'_>, wanted: &mut Wanted) {
             }
             Some(_) if context.offered.htb => {
                 let capacity = shape::capacity(context.settings, interface);
+                let (rest, pulls) = shape::beside(capacity, reserved(desired, context.settings, interface));
                 wanted.shaped.insert(interface.to_owned());
                 wanted.classes.insert((interface.to_owned(), LINK_MINOR), shape::link(capacity));
-                wanted.classes.insert((interface.to_owned(), DEFAULT_MINOR), shape::rest(capacity));
-                wanted
-                    .leaves
-                    .insert((interface.to_owned(), DEFAULT_MINOR), shape::leaf(context.offered, capacity));
+                for (minor, class) in [(DEFAULT_MINOR, rest), (PULL_MINOR, pulls)] {
+                    let place = (interface.to_owned(), minor);
+                    wanted.classes.insert(place.clone(), class);
+                    wanted.leaves.insert(place, shape::leaf(context.offered, capacity));
+                }
             }
             _ => {}
         }
     }
+}
+
+/// What flows have of an interface, whichever of its neighbours they go to. A document of an older controller
+/// says nothing of those that pass.
+fn reserved(desired: &DesiredState, settings: &Settings, interface: &str) -> shape::Reserved {
+    let over = |node: &NodeId| link_to(settings, node).is_some_and(|(_, link)| link.interface == interface);
+    let own = desired.flows.iter().filter(|flow| over(&flow.next_hop)).filter_map(|flow| flow.rate);
+    let shaped = own.fold(0, |sum: u64, rate| sum.saturating_add(rate.0));
+    let all = desired.reserved.iter().filter(|(node, _)| over(node)).map(|(_, link)| link.outbound.0);
+    let passing = all.fold(0, u64::saturating_add).saturating_sub(shaped);
+    shape::Reserved { shaped, passing }
 }
 
 /// Rules and default route of each neighbour. A neighbour that is down keeps the rules and loses the

@@ -1,7 +1,8 @@
 //! Rates as HTB classes and their queues: pure arithmetic.
 //!
-//! All rates are wire rates. A flow's class gets its rate and never more; the link's class holds all, and
-//! what is no flow has a small guarantee and may use what is left, after the flows.
+//! All rates are wire rates. A flow's class gets its rate and never more; the link's class holds all. What
+//! flows leave is shared by pulls of image layers and all else, half each, and either may use what the other or
+//! flows do not, after them. Flows that only pass this node are among all else: it is guaranteed what they have.
 
 use crate::kernel::Offered;
 use crate::object::{Class, Leaf};
@@ -10,8 +11,9 @@ use edgeloom_common::units::BitRate;
 
 /// Capacity of a link that nobody declared: above what any link here carries, so that it never limits.
 const CAPACITY_UNKNOWN: BitRate = BitRate(10_000_000_000);
-/// Guarantee of everything that is no flow, in hundredths of the link.
-const DEFAULT_SHARE_PERCENT: u64 = 5;
+/// What is guaranteed beside flows whatever these have, in hundredths of the link: flows may reserve no more than
+/// the rest.
+const BESIDE_PERCENT: u64 = 5;
 /// Below this a full frame takes more than a second.
 pub(crate) const RATE_MIN: BitRate = BitRate(16_000);
 /// A class must be able to send two full Ethernet frames at once.
@@ -24,7 +26,7 @@ const LEAF_MIN: u64 = 150_000;
 /// Bounds the memory that an undeclared link's queue can take.
 const LEAF_MAX: u64 = 4_000_000;
 /// Served after every flow within its guarantee.
-const DEFAULT_PRIORITY: u32 = 7;
+const BESIDE_PRIORITY: u32 = 7;
 const FLOW_PRIORITY: u32 = 1;
 
 /// The class of a flow.
@@ -34,13 +36,27 @@ pub(crate) fn flow(rate: BitRate) -> Class {
 
 /// The class of a link, above all others.
 pub(crate) fn link(capacity: BitRate) -> Class {
-    class(capacity, capacity, DEFAULT_PRIORITY)
+    class(capacity, capacity, BESIDE_PRIORITY)
 }
 
-/// The class of everything on a link that is no flow.
-pub(crate) fn rest(capacity: BitRate) -> Class {
-    let share = BitRate((capacity.0 / 100 * DEFAULT_SHARE_PERCENT).max(RATE_MIN.0));
-    class(share, capacity, DEFAULT_PRIORITY)
+/// What flows have of an interface.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Reserved {
+    /// Those with a class here.
+    pub(crate) shaped: u64,
+    /// Those that only pass.
+    pub(crate) passing: u64,
+}
+
+/// The classes beside those of flows: for all else, and for pulls.
+pub(crate) fn beside(capacity: BitRate, reserved: Reserved) -> (Class, Class) {
+    let least = capacity.0 / 100 * BESIDE_PERCENT;
+    let Reserved { shaped, passing } = reserved;
+    // A document may be of before a link became slower: guarantees fit the link all the same.
+    let passing = passing.min(capacity.0.saturating_sub(shaped).saturating_sub(least));
+    let left = capacity.0.saturating_sub(shaped).saturating_sub(passing).max(least);
+    let guaranteed = |rate: u64| class(BitRate(rate.max(RATE_MIN.0)), capacity, BESIDE_PRIORITY);
+    (guaranteed(passing + left / 2), guaranteed(left / 2))
 }
 
 /// Links that share an interface share its capacity: the largest declared, unknown if one is.
@@ -99,8 +115,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_flow_has_a_twentieth_and_may_use_all() {
-        let rest = rest(BitRate(20_000_000));
-        assert_eq!((rest.rate, rest.ceil, rest.priority), (125_000, 2_500_000, 7));
+    fn pulls_and_all_else_halve_what_flows_leave_and_may_use_all() {
+        let rates = |shaped, passing| {
+            let (rest, pulls) = beside(BitRate(20_000_000), Reserved { shaped, passing });
+            for class in [rest, pulls] {
+                assert_eq!((class.ceil, class.priority), (2_500_000, 7));
+            }
+            (rest.rate * 8, pulls.rate * 8)
+        };
+        assert_eq!(rates(0, 0), (10_000_000, 10_000_000));
+        assert_eq!(rates(8_000_000, 0), (6_000_000, 6_000_000));
+        assert_eq!(rates(8_000_000, 4_000_000), (8_000_000, 4_000_000));
+        assert_eq!(rates(19_000_000, 0), (500_000, 500_000), "a twentieth is nobody's");
+        assert_eq!(rates(30_000_000, 0), (500_000, 500_000));
+        assert_eq!(
+            rates(10_000_000, 30_000_000),
+            (9_500_000, 500_000),
+            "what passes takes no more than there is"
+        );
     }
 }

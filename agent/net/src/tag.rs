@@ -22,8 +22,13 @@ pub(crate) const HTB_MAJOR: u16 = 0x4501;
 pub(crate) const LINK_MINOR: u16 = 0xffff;
 /// Minor of the class for everything that is no flow of ours.
 pub(crate) const DEFAULT_MINOR: u16 = 0xfffe;
+/// Minor of the class for image layers that a neighbour pulls from here.
+pub(crate) const PULL_MINOR: u16 = 0xfffd;
 /// The largest minor of a flow's class; the first is 1.
-pub(crate) const FLOW_MINOR_MAX: u16 = 0xfffd;
+pub(crate) const FLOW_MINOR_MAX: u16 = 0xfffc;
+/// `SO_PRIORITY` of sockets over which a neighbour pulls image layers from here: HTB takes a socket's packets for
+/// those of the class that it names.
+pub const PULL_PRIORITY: u32 = class_id(PULL_MINOR);
 /// The nftables table, family `ip`.
 pub(crate) const NFT_TABLE: &str = "edgeloom";
 /// Comment on our rule in the filter table.
@@ -32,8 +37,8 @@ pub(crate) const COMMENT: &str = "edgeloom";
 pub(crate) const MAIN_TABLE: u32 = 254;
 
 /// The classid of a minor under our root, as an skb priority or a netlink handle carries it.
-pub(crate) fn class_id(minor: u16) -> u32 {
-    u32::from(HTB_MAJOR) << 16 | u32::from(minor)
+pub(crate) const fn class_id(minor: u16) -> u32 {
+    (HTB_MAJOR as u32) << 16 | minor as u32
 }
 
 /// The flow minor that a classid names, if it is one of ours.

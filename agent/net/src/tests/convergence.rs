@@ -29,8 +29,8 @@ fn check(document: &DesiredState, fake: &Fake) {
     assert_eq!(fake.state.routes.len(), 2 + document.routes.len());
     assert_eq!(fake.state.rules.len(), 4);
     let shaped: Vec<&FlowSpec> = document.flows.iter().filter(|flow| flow.rate.is_some()).collect();
-    // Beside the flows each link has a class of its own and one for the rest.
-    assert_eq!(fake.state.classes.len(), shaped.len() + 4);
+    // Beside the flows each link has a class of its own, one for pulls and one for the rest.
+    assert_eq!(fake.state.classes.len(), shaped.len() + 6);
     let mut minors = BTreeSet::new();
     for flow in shaped {
         let interface = flow.next_hop.as_str().replace('n', "l");

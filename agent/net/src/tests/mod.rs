@@ -7,4 +7,5 @@ mod document;
 mod faults;
 mod foreign;
 mod namespace;
+mod pulls;
 mod traffic;

@@ -18,30 +18,37 @@ const RATE: u64 = 4 * MBIT;
 /// What a busy machine may read as the rate: it begins to count late.
 const RATE_MAX: f64 = 1.2 * RATE as f64;
 /// Transfers until one has the rate that it is given.
-const TRIES_MAX: usize = 8;
+pub(super) const TRIES_MAX: usize = 8;
 /// Of the first node's links: less than two flows.
-const CAPACITY: u64 = 5 * MBIT;
+pub(super) const CAPACITY: u64 = 5 * MBIT;
 const PAYLOAD_BYTES: usize = 1_000_000;
 /// What ACKs and handshakes may add on the link that is passed by.
 const STRAY_BYTES: u64 = 50_000;
-const PORT: u16 = 7000;
+pub(super) const PORT: u16 = 7000;
 /// The task at either end.
-const SENDER: u8 = 2;
-const RECEIVER: u8 = 3;
+pub(super) const SENDER: u8 = 2;
+pub(super) const RECEIVER: u8 = 3;
 
 /// Four nodes and the two tasks.
-struct Mesh {
+pub(super) struct Mesh {
     nodes: [Namespace; 4],
-    sender: Namespace,
-    receiver: Namespace,
+    pub(super) sender: Namespace,
+    pub(super) receiver: Namespace,
+    /// Nodes whose links have a declared capacity.
+    limited: Vec<u8>,
 }
 
 impl Mesh {
     fn new() -> Self {
+        Self::limited_at(&[1])
+    }
+
+    pub(super) fn limited_at(nodes: &[u8]) -> Self {
         let mesh = Self {
             nodes: std::array::from_fn(|_| Namespace::new()),
             sender: Namespace::new(),
             receiver: Namespace::new(),
+            limited: nodes.to_vec(),
         };
         for (a, b) in [(1, 2), (1, 3), (2, 4), (3, 4)] {
             mesh.connect(a, b);
@@ -51,7 +58,7 @@ impl Mesh {
         mesh
     }
 
-    fn node(&self, n: u8) -> &Namespace {
+    pub(super) fn node(&self, n: u8) -> &Namespace {
         &self.nodes[usize::from(n) - 1]
     }
 
@@ -68,14 +75,14 @@ impl Mesh {
     }
 
     /// The network of node `n`, with the document applied.
-    fn apply(&self, n: u8, neighbours: &[u8], wanted: &DesiredState) -> Network {
+    pub(super) fn apply(&self, n: u8, neighbours: &[u8], wanted: &DesiredState) -> Network {
         let link = |peer: &u8| {
             let net = 10 * n.min(*peer) + n.max(*peer);
             LinkSettings {
                 neighbour: format!("n{peer}").parse().unwrap(),
                 interface: format!("l{peer}"),
                 neighbour_address: Ipv4Addr::new(10, 61, net, *peer),
-                capacity: (n == 1).then_some(BitRate(CAPACITY)),
+                capacity: self.limited.contains(&n).then_some(BitRate(CAPACITY)),
             }
         };
         let state_dir = folder(&format!("traffic-{:?}-{n}", std::thread::current().id()));

@@ -52,6 +52,7 @@ fn document(image: ImageRef) -> DesiredState {
         address: CAMERA.parse().unwrap(),
         hosts: BTreeMap::from([("detect".to_owned(), DETECT.parse().unwrap())]),
         secrets: BTreeMap::new(),
+        to_end: None,
     };
     let images = vec![camera.image.clone()];
     DesiredState { images, containers: vec![camera], ..serde_json::from_str(DOCUMENT).unwrap() }

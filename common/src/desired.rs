@@ -65,6 +65,9 @@ pub struct DesiredState {
     /// what is left.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub reserved: BTreeMap<NodeId, Reserved>,
+    /// Containers that ran to their end and stay for their logs: never started again, nor missed if they are gone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<Kept>,
 }
 
 impl DesiredState {
@@ -90,6 +93,7 @@ impl DesiredState {
             prefetch: Vec::new(),
             logins: BTreeMap::new(),
             reserved: BTreeMap::new(),
+            kept: Vec::new(),
         }
     }
 
@@ -171,6 +175,24 @@ pub struct ContainerSpec {
     /// in [`Delivery`](crate::confidential::Delivery).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub secrets: BTreeMap<SecretName, u64>,
+    /// None: it is started again for as long as it is wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_end: Option<ToEnd>,
+}
+
+/// A container that runs to its end is started again after any code but 0, at most so many times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToEnd {
+    pub retries: u32,
+    /// Tells the job from an earlier one of its name, whose ends are not this one's.
+    pub run: u64,
+}
+
+/// The container of a task that has ended for good.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Kept {
+    pub job: JobName,
+    pub task: TaskName,
 }
 
 /// What identifies a flow's packets: the source port is ephemeral and no part of it.

@@ -242,6 +242,31 @@ pub struct ContainerState {
     /// Exit code or start error of the last end.
     #[serde(default)]
     pub detail: String,
+    /// By the node's clock, in milliseconds since 1970: of the last start, and of the end after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_ms: Option<u64>,
+    /// It has run to its end and is not started again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+}
+
+/// How a container ended for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Of the last attempt; none where the engine tells none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Starts, the first one counted.
+    pub attempts: u32,
+}
+
+impl Outcome {
+    #[must_use]
+    pub fn succeeded(self) -> bool {
+        self.exit_code == Some(0)
+    }
 }
 
 /// Where a container is in its life.
@@ -253,7 +278,10 @@ pub enum ContainerPhase {
     Creating,
     Running,
     Exited,
+    /// It cannot start, or it ran to an end other than 0 and is not started again.
     Failed,
+    /// It ran to its end.
+    Succeeded,
     /// A word of a later version.
     #[serde(other)]
     Unknown,

@@ -5,7 +5,7 @@ use super::docker::private::{DaemonNetwork, PrivateDocker};
 use super::fake::{DIGEST, FakeEngine, document, owner, spec};
 use super::{
     Changes, ContainerEngine, EngineError, FoundLimits, FoundState, Limits, LogSelection, NetworkSpec,
-    TaskKey,
+    TaskKey, Times,
 };
 use crate::secrets::{SecretFiles, Values};
 use bollard::Docker as Client;
@@ -160,6 +160,31 @@ async fn logs_end_with_the_receiver(engine: &impl ContainerEngine, image: &Image
     engine.remove(&id).await.unwrap();
 }
 
+async fn start_and_end_are_told_with_their_times(engine: &impl ContainerEngine, image: &ImageRef) {
+    engine.ensure_network(&network()).await.unwrap();
+    let id = engine.create(&task("timed", image), BRIDGE).await.unwrap();
+    let times = async || {
+        let found = engine.list().await.unwrap();
+        found.into_iter().find(|container| container.id == id).unwrap().times
+    };
+    assert_eq!(times().await, Times::default());
+    let mut last_ms = 0;
+    for _ in 0..2 {
+        engine.start(&id).await.unwrap();
+        let running = times().await;
+        let started_ms = running.started_ms.unwrap();
+        assert_eq!(running.finished_ms, None);
+        assert!(last_ms <= started_ms);
+        tokio::time::sleep(SETTLING).await;
+        engine.stop(&id).await.unwrap();
+        let ended = times().await;
+        assert_eq!(ended.started_ms, Some(started_ms));
+        last_ms = ended.finished_ms.unwrap();
+        assert!(started_ms < last_ms);
+    }
+    engine.remove(&id).await.unwrap();
+}
+
 async fn contract(engine: &impl ContainerEngine, image: &ImageRef) {
     a_container_lives_from_creation_to_removal(engine, image).await;
     limits_change_in_place_and_outlive_a_start(engine, image).await;
@@ -167,6 +192,7 @@ async fn contract(engine: &impl ContainerEngine, image: &ImageRef) {
     a_network_is_replaced_only_while_nothing_uses_it(engine, image).await;
     a_container_is_stopped_and_started_but_not_after_its_network_was_made_anew(engine, image).await;
     logs_end_with_the_receiver(engine, image).await;
+    start_and_end_are_told_with_their_times(engine, image).await;
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ use edgeloom_common::confidential::Login;
 use edgeloom_common::units::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
 
 /// The engine; clones share their state, as clients of one daemon do.
@@ -67,6 +68,16 @@ impl State {
 
 fn refused(verb: &'static str, object: &str, status: u16, reason: &str) -> EngineError {
     EngineError::Refused { verb, object: object.to_owned(), status, reason: reason.to_owned() }
+}
+
+fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn end(container: &mut FoundContainer, code: i32) {
+    container.state = FoundState::Exited(Some(code));
+    container.times.finished_ms = Some(now_ms());
 }
 
 impl FakeEngine {
@@ -135,7 +146,7 @@ impl FakeEngine {
     pub fn end(&self, key: &TaskKey, code: i32) {
         let mut state = self.state();
         for container in state.containers.values_mut().filter(|container| container.key == *key) {
-            container.state = FoundState::Exited(Some(code));
+            end(container, code);
         }
         state.changed();
     }

@@ -88,6 +88,15 @@ pub struct FoundContainer {
     pub address: Option<Ipv4Addr>,
     pub limits: FoundLimits,
     pub state: FoundState,
+    pub times: Times,
+}
+
+/// When a container was started last and when it ended after that, by the engine's clock, in milliseconds since
+/// 1970.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Times {
+    pub started_ms: Option<u64>,
+    pub finished_ms: Option<u64>,
 }
 
 /// What a container may use at most; zero: no limit.
@@ -141,6 +150,14 @@ pub enum FoundState {
     Changing,
     /// Cannot be started again.
     Dead,
+}
+
+impl FoundState {
+    /// It has processes, or may have.
+    #[must_use]
+    pub fn is_up(self) -> bool {
+        !matches!(self, Self::Created | Self::Exited(_) | Self::Dead)
+    }
 }
 
 /// The network every container of ours is on.

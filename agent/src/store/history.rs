@@ -1,4 +1,5 @@
-//! What happened here, bounded: restarts of each task and the last events, in sled.
+//! What happened here, bounded: restarts of each task, how those ended that run to an end, and the last events,
+//! in sled.
 //!
 //! Counts are read once, at the start; changes go to a thread that ends when there is nothing to write, so that
 //! a slow disk holds up nobody. Nothing depends on it: if it cannot be opened, or opening it panics or does not
@@ -12,6 +13,7 @@ mod writer;
 use super::StateError;
 use crate::engine::TaskKey;
 use edgeloom_common::desired::Version;
+use edgeloom_common::report::Outcome;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
@@ -39,11 +41,22 @@ pub(crate) enum Event {
     Restarted { job: String, task: String, exit_code: Option<i32> },
 }
 
+/// How a container ended that is not started again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct End {
+    /// Of the container: another specification has not ended.
+    pub(crate) spec_hash: String,
+    pub(crate) outcome: Outcome,
+    pub(crate) started_ms: Option<u64>,
+    pub(crate) finished_ms: Option<u64>,
+}
+
 /// The history, or nothing.
 #[derive(Debug)]
 pub(crate) struct History {
     /// By the task's name, as the disk has them or will have.
     restarts: BTreeMap<String, u32>,
+    ends: BTreeMap<String, End>,
     writer: Option<Writer>,
 }
 
@@ -52,8 +65,8 @@ impl History {
     #[must_use]
     pub(crate) fn open(state_dir: &Path) -> (Self, Option<String>) {
         let [directory, aside] = directories(state_dir);
-        if let Some((database, restarts)) = open(&directory) {
-            return (Self { restarts, writer: Some(Writer::over(database)) }, None);
+        if let Some((database, Kept { restarts, ends })) = open(&directory) {
+            return (Self { restarts, ends, writer: Some(Writer::over(database)) }, None);
         }
         let _ = std::fs::remove_dir_all(&aside);
         let _ = std::fs::rename(&directory, &aside);
@@ -64,7 +77,7 @@ impl History {
             directory.display(),
             aside.display()
         );
-        (Self { restarts: BTreeMap::new(), writer }, Some(lost))
+        (Self { restarts: BTreeMap::new(), ends: BTreeMap::new(), writer }, Some(lost))
     }
 
     /// Removes the history, also one that was moved aside; nobody may have it open.
@@ -97,6 +110,35 @@ impl History {
         }
     }
 
+    /// How the task's container ended for good, if it did.
+    #[must_use]
+    pub(crate) fn end(&self, key: &TaskKey) -> Option<&End> {
+        self.ends.get(&key.to_string())
+    }
+
+    pub(crate) fn set_end(&mut self, key: &TaskKey, end: End) {
+        let name = key.to_string();
+        if let Ok(bytes) = serde_json::to_vec(&end) {
+            self.write(Write::End(name.clone(), Some(bytes)));
+        }
+        self.ends.insert(name, end);
+    }
+
+    /// Forgets tasks that are neither wanted nor there.
+    pub(crate) fn retain(&mut self, stays: impl Fn(&TaskKey) -> bool) {
+        let goes = |name: &&String| key_of(name).is_none_or(|key| !stays(&key));
+        let ends: Vec<String> = self.ends.keys().filter(goes).cloned().collect();
+        let restarts: Vec<String> = self.restarts.keys().filter(goes).cloned().collect();
+        for name in ends {
+            self.ends.remove(&name);
+            self.write(Write::End(name, None));
+        }
+        for name in restarts {
+            self.restarts.remove(&name);
+            self.write(Write::Restarts(name, 0));
+        }
+    }
+
     /// Appends an event; the oldest beyond the bound are dropped.
     pub(crate) fn append(&self, event: &Event) {
         if let Ok(bytes) = serde_json::to_vec(event) {
@@ -119,6 +161,12 @@ impl History {
     }
 }
 
+/// The task of a name.
+fn key_of(name: &str) -> Option<TaskKey> {
+    let (job, task) = name.split_once('/')?;
+    Some(TaskKey { job: job.parse().ok()?, task: task.parse().ok()? })
+}
+
 /// `count u32 | crc32 u32`, big-endian; the checksum covers name and count.
 fn pack(name: &str, count: u32) -> [u8; 8] {
     let mut packed = [0; 8];
@@ -134,10 +182,26 @@ fn unpack(name: &str, packed: &[u8]) -> Option<u32> {
 }
 
 fn checksum(name: &str, count: u32) -> u32 {
+    sum([name.as_bytes(), &count.to_be_bytes()])
+}
+
+fn sum(parts: [&[u8]; 2]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
-    hasher.update(name.as_bytes());
-    hasher.update(&count.to_be_bytes());
+    parts.into_iter().for_each(|part| hasher.update(part));
     hasher.finalize()
+}
+
+/// `crc32 u32 | JSON`, big-endian; the checksum covers name and text.
+fn pack_end(name: &str, text: &[u8]) -> Vec<u8> {
+    let mut packed = sum([name.as_bytes(), text]).to_be_bytes().to_vec();
+    packed.extend_from_slice(text);
+    packed
+}
+
+fn unpack_end(name: &str, packed: &[u8]) -> Option<End> {
+    let (crc, text) = packed.split_first_chunk()?;
+    let whole = sum([name.as_bytes(), text]).to_be_bytes() == *crc;
+    whole.then(|| serde_json::from_slice(text).ok())?
 }
 
 /// Where the history is, and where a damaged one is moved.
@@ -147,7 +211,7 @@ fn directories(state_dir: &Path) -> [PathBuf; 2] {
 
 /// Opens and reads every entry, since some damage shows only then. On a thread of its own, which is left
 /// behind if it does not come back.
-fn open(directory: &Path) -> Option<(sled::Db, BTreeMap<String, u32>)> {
+fn open(directory: &Path) -> Option<(sled::Db, Kept)> {
     let config = sled::Config::new()
         .path(directory)
         .cache_capacity(CACHE_BYTES)
@@ -160,8 +224,8 @@ fn open(directory: &Path) -> Option<(sled::Db, BTreeMap<String, u32>)> {
             .tree_names()
             .iter()
             .all(|name| database.open_tree(name).is_ok_and(|tree| tree.iter().all(|entry| entry.is_ok())));
-        let restarts = if sound { restarts(&database).ok()? } else { return None };
-        Some((database, restarts))
+        let kept = if sound { kept(&database).ok()? } else { return None };
+        Some((database, kept))
     };
     let (answer, answered) = sync_channel(1);
     let open = move || {
@@ -172,14 +236,25 @@ fn open(directory: &Path) -> Option<(sled::Db, BTreeMap<String, u32>)> {
     answered.recv_timeout(OPEN_WAIT).ok().flatten()
 }
 
-/// Every count that is what was written.
-fn restarts(database: &sled::Db) -> sled::Result<BTreeMap<String, u32>> {
+/// What was written and still is what it was.
+struct Kept {
+    restarts: BTreeMap<String, u32>,
+    ends: BTreeMap<String, End>,
+}
+
+fn kept(database: &sled::Db) -> sled::Result<Kept> {
+    let restarts = entries(&database.open_tree(writer::RESTARTS)?, unpack)?;
+    let ends = entries(&database.open_tree(writer::ENDS)?, unpack_end)?;
+    Ok(Kept { restarts, ends })
+}
+
+fn entries<T>(tree: &sled::Tree, unpack: fn(&str, &[u8]) -> Option<T>) -> sled::Result<BTreeMap<String, T>> {
     let mut found = BTreeMap::new();
-    for entry in database.open_tree(writer::RESTARTS)?.iter().take(COUNTS_MAX) {
+    for entry in tree.iter().take(COUNTS_MAX) {
         let (name, packed) = entry?;
         let name = String::from_utf8_lossy(&name).into_owned();
-        if let Some(count) = unpack(&name, &packed) {
-            found.insert(name, count);
+        if let Some(value) = unpack(&name, &packed) {
+            found.insert(name, value);
         }
     }
     Ok(found)

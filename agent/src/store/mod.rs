@@ -4,7 +4,7 @@
 //! desired.json, desired.copy.json   the desired state in force, twice: the truth
 //! desired*.json.damaged             what a damaged one of them held last
 //! secrets.key                       opens the values beside the document, unless agent.toml names another file
-//! history/                          sled: restarts of tasks and the last documents taken; may be lost
+//! history/                          sled: restarts and ends of tasks, the last documents taken; may be lost
 //! lock                              held by the one agent that runs here
 //! ```
 //!
@@ -15,7 +15,7 @@ mod history;
 
 pub(crate) use desired::{DesiredFile, Loaded, StateError};
 pub(crate) use edgeloom_disk::{Lock, LockError};
-pub(crate) use history::{Event, History};
+pub(crate) use history::{End, Event, History};
 
 use std::path::Path;
 

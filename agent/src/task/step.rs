@@ -25,6 +25,8 @@ pub(crate) struct Situation<'a> {
     pub spoilt: bool,
     /// The values of all its secrets are known.
     pub secrets: bool,
+    /// It has run to its end and is not started again; or, no longer wanted, it stays for its logs.
+    pub over: bool,
 }
 
 /// What is known of the wanted image.
@@ -79,8 +81,10 @@ pub(crate) enum Waiting {
 pub(crate) fn step(situation: &Situation<'_>) -> Action {
     match (situation.wanted, situation.found) {
         (None, None) => Action::Nothing,
+        (None, Some(found)) if situation.over && !found.state.is_up() => Action::Nothing,
         (None, Some(found)) => remove(situation, found),
         (Some(wanted), Some(found)) if wanted.spec_hash != found.spec_hash => remove(situation, found),
+        (Some(_), _) if situation.over => Action::Nothing,
         (Some(wanted), Some(found)) => keep(situation, wanted, found),
         (Some(_), None) => make(situation),
     }
@@ -102,8 +106,11 @@ fn keep(situation: &Situation<'_>, wanted: &ContainerSpec, found: &FoundContaine
         FoundState::Running | FoundState::Paused if situation.silence => {
             if situation.pausing {
                 Action::Wait(Waiting::Pause)
-            } else {
+            } else if wanted.to_end.is_none() {
                 Action::Stop
+            } else {
+                // Stopped, it could not be told from one that ended by itself.
+                Action::Remove
             }
         }
         FoundState::Created | FoundState::Exited(_) if situation.spoilt => remove(situation, found),
@@ -152,6 +159,7 @@ mod tests {
     use super::*;
     use crate::engine::fake::{found, spec};
     use crate::engine::{FoundLimits, TaskKey};
+    use edgeloom_common::desired::ToEnd;
     use edgeloom_common::units::MilliCores;
     use proptest::prelude::*;
 
@@ -166,7 +174,37 @@ mod tests {
             silence: false,
             spoilt: false,
             secrets: true,
+            over: false,
         }
+    }
+
+    #[test]
+    fn what_has_run_to_its_end_is_left_alone_whether_it_is_there_or_not() {
+        let wanted = spec("t", "h1");
+        for state in [FoundState::Exited(Some(0)), FoundState::Exited(Some(3)), FoundState::Created] {
+            let found = found("t", "h1", state);
+            let over = Situation { over: true, ..situation(Some(&wanted), Some(&found)) };
+            assert_eq!(step(&over), Action::Nothing);
+            assert_eq!(step(&Situation { wanted: None, ..over }), Action::Nothing, "kept for its logs");
+            assert_eq!(step(&Situation { over: false, wanted: None, ..over }), Action::Remove);
+        }
+        let gone = Situation { over: true, ..situation(Some(&wanted), None) };
+        assert_eq!(step(&gone), Action::Nothing, "somebody removed it");
+        let runs = found("t", "h1", FoundState::Running);
+        let kept = Situation { over: true, ..situation(None, Some(&runs)) };
+        assert_eq!(step(&kept), Action::Remove, "somebody started it again");
+        let earlier = found("t", "h0", FoundState::Exited(Some(0)));
+        let other = Situation { over: true, ..situation(Some(&wanted), Some(&earlier)) };
+        assert_eq!(step(&other), Action::Remove, "of an earlier job");
+    }
+
+    #[test]
+    fn what_runs_to_its_end_begins_anew_after_silence() {
+        let to_end = Some(ToEnd { retries: 3, run: 1 });
+        let (wanted, found) =
+            (ContainerSpec { to_end, ..spec("t", "h1") }, found("t", "h1", FoundState::Running));
+        let silent = Situation { silence: true, ..situation(Some(&wanted), Some(&found)) };
+        assert_eq!(step(&silent), Action::Remove);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::NodeState;
 use crate::contact::ContactFile;
 use crate::engine::{
     ContainerEngine, EngineError, FoundContainer, FoundState, Limits, NetworkFlaw, NetworkSpec, PullProgress,
-    TaskKey,
+    TaskKey, Times,
 };
 use crate::network::{NetworkError, NetworkThread};
 use crate::secrets::{SecretFiles, Values};
@@ -188,7 +188,8 @@ async fn create<E: ContainerEngine>(
         Ok(id) => {
             let limits = Limits::of(&spec).into();
             let (address, state) = (Some(spec.address), FoundState::Created);
-            let container = FoundContainer { id, key, spec_hash: spec.spec_hash, address, limits, state };
+            let (spec_hash, times) = (spec.spec_hash, Times::default());
+            let container = FoundContainer { id, key, spec_hash, address, limits, state, times };
             start(engine, container, (files, values)).await
         }
     }
@@ -204,6 +205,10 @@ async fn start<E: ContainerEngine>(
         Ok(()) => engine.start(&container.id).await,
         Err(error) => Err(error.into()),
     };
-    let state = if started.is_ok() { FoundState::Running } else { container.state };
-    Done::Started(container.key.clone(), Some(FoundContainer { state, ..container }), started)
+    // When that was, the next list tells.
+    let (state, times) = match started {
+        Ok(()) => (FoundState::Running, Times::default()),
+        Err(_) => (container.state, container.times),
+    };
+    Done::Started(container.key.clone(), Some(FoundContainer { state, times, ..container }), started)
 }

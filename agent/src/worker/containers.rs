@@ -4,13 +4,14 @@ use super::act::Todo;
 use super::contact::Contact;
 use super::images::Images;
 use super::task::Task;
-use crate::engine::{EngineError, FoundContainer, FoundState, Limits, TaskKey};
+use crate::engine::{EngineError, FoundContainer, FoundState, Limits, TaskKey, Times};
 use crate::secrets::Values;
-use crate::store::{Event, History};
+use crate::store::{End, Event, History};
 use crate::task::step::{Action, Image, Situation, Waiting, step};
 use edgeloom_common::confidential::Confidential;
 use edgeloom_common::desired::{ContainerSpec, DesiredState};
 use edgeloom_common::ids::SecretName;
+use edgeloom_common::report::Outcome;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
 
@@ -72,6 +73,7 @@ impl Containers {
         let found = self.found.as_ref();
         let here = |key: &TaskKey| found.is_none_or(|found| found.contains_key(key));
         self.tasks.retain(|key, task| task.is_open() || after.contains_key(key) || here(key));
+        self.history.retain(|key| after.contains_key(key) || here(key));
         for (key, task) in &mut self.tasks {
             let [old, new] = [&before, &after]
                 .map(|wanted| wanted.get(key).map(|spec| (&spec.spec_hash, Limits::of(spec))));
@@ -103,6 +105,7 @@ impl Containers {
         document: Option<&DesiredState>,
         context: &Context<'_>,
     ) -> Vec<Todo> {
+        document.into_iter().for_each(|document| self.note_ends(document));
         let mut todo = document.map(|document| self.steps(document, context)).unwrap_or_default();
         if self.look && !self.listing && self.busy() == 0 {
             self.look = false;
@@ -179,13 +182,42 @@ impl Containers {
             silence: wanted.is_some_and(|spec| context.is_over(spec)),
             spoilt: task.is_some_and(Task::is_spoilt),
             secrets: wanted.is_none_or(|spec| context.knows_values(spec)),
+            over: match wanted {
+                Some(spec) => self.end(key, &spec.spec_hash).is_some(),
+                None => context.keeps(key),
+            },
         })
+    }
+
+    /// How the container of this specification ended for good.
+    pub(super) fn end(&self, key: &TaskKey, spec_hash: &str) -> Option<&End> {
+        self.history.end(key).filter(|end| end.spec_hash == spec_hash)
+    }
+
+    /// Keeps the ends of containers that are not to be started again, so that one that somebody removes is not
+    /// taken for one that never ran.
+    fn note_ends(&mut self, document: &DesiredState) {
+        for spec in document.containers.iter().filter(|spec| spec.to_end.is_some()) {
+            let key = TaskKey::of(spec);
+            let Some(found) = self.found.as_ref().and_then(|found| found.get(&key)) else { continue };
+            let busy = self.tasks.get(&key).is_some_and(|task| task.busy.is_some());
+            let known = self.end(&key, &spec.spec_hash).is_some();
+            let FoundState::Exited(exit_code) = found.state else { continue };
+            let attempts = self.history.restarts(&key) + 1;
+            if busy || known || found.spec_hash != spec.spec_hash || !is_over(spec, exit_code, attempts) {
+                continue;
+            }
+            let Times { started_ms, finished_ms } = found.times;
+            let spec_hash = spec.spec_hash.clone();
+            let outcome = Outcome { exit_code, attempts };
+            tracing::info!(job = %key.job, task = %key.task, ?exit_code, attempts, "the container has run to its end");
+            self.history.set_end(&key, End { spec_hash, outcome, started_ms, finished_ms });
+        }
     }
 
     fn address_free(&self, key: &TaskKey, spec: &ContainerSpec) -> bool {
         let holds = |other: &FoundContainer| {
-            let up = !matches!(other.state, FoundState::Created | FoundState::Exited(_) | FoundState::Dead);
-            other.key != *key && up && other.address == Some(spec.address)
+            other.key != *key && other.state.is_up() && other.address == Some(spec.address)
         };
         !self.found.iter().flat_map(BTreeMap::values).any(holds)
     }
@@ -309,6 +341,11 @@ impl Containers {
     }
 }
 
+/// Nothing follows the end of a container of this specification.
+fn is_over(spec: &ContainerSpec, exit_code: Option<i32>, attempts: u32) -> bool {
+    spec.to_end.is_some_and(|to_end| exit_code == Some(0) || to_end.retries < attempts)
+}
+
 /// What the steps of all tasks share.
 #[derive(Debug)]
 pub(super) struct Context<'a> {
@@ -321,6 +358,12 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// The task's container stays for its logs.
+    fn keeps(&self, key: &TaskKey) -> bool {
+        let kept = self.document.into_iter().flat_map(|document| &document.kept);
+        kept.into_iter().any(|kept| (&kept.job, &kept.task) == (&key.job, &key.task))
+    }
+
     pub(super) fn knows_values(&self, spec: &ContainerSpec) -> bool {
         spec.secrets.keys().all(|name| self.confidential.secrets.contains_key(name))
     }

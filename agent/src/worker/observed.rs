@@ -5,7 +5,7 @@ use super::containers::{Context, by_key};
 use crate::engine::{FoundContainer, FoundState, TaskKey};
 use crate::task::step::Action;
 use edgeloom_common::desired::{ContainerSpec, SCHEMA};
-use edgeloom_common::report::{ContainerPhase, ContainerState, Observed};
+use edgeloom_common::report::{ContainerPhase, ContainerState, Observed, Outcome};
 use std::collections::BTreeSet;
 use tokio::time::Instant;
 
@@ -66,14 +66,22 @@ impl NodeState {
     ) -> ContainerState {
         let task = self.containers.tasks.get(key);
         let found = self.containers.found.as_ref().and_then(|found| found.get(key));
-        let phase = found.map_or_else(|| self.phase_before(key, wanted), phase);
+        let hash = found.map(|found| &found.spec_hash).or(wanted.map(|spec| &spec.spec_hash));
+        let end = hash.and_then(|hash| self.containers.end(key, hash));
+        let found_phase = || found.map_or_else(|| self.phase_before(key, wanted), phase);
+        let phase = end.map_or_else(found_phase, |end| match end.outcome.succeeded() {
+            true => ContainerPhase::Succeeded,
+            false => ContainerPhase::Failed,
+        });
         let mut error = task.map(|task| task.error.clone()).unwrap_or_default();
-        if wanted.is_some_and(|spec| context.is_over(spec)) {
+        if end.is_none() && wanted.is_some_and(|spec| context.is_over(spec)) {
             error = SILENCE.to_owned();
+        } else if let Some(end) = end {
+            error = told(end.outcome);
         } else if phase != ContainerPhase::Running && wanted.is_some_and(|spec| !context.knows_values(spec)) {
             error = UNTOLD.to_owned();
         }
-        let hash = found.map(|found| &found.spec_hash).or(wanted.map(|spec| &spec.spec_hash));
+        let times = found.map(|found| found.times).unwrap_or_default();
         ContainerState {
             job: key.job.clone(),
             task: key.task.clone(),
@@ -81,7 +89,10 @@ impl NodeState {
             container_id: found.map(|found| found.id.clone()).unwrap_or_default(),
             phase,
             restarts: task.map_or(0, |task| task.restarts),
-            detail: if error.is_empty() { self.pull_error(wanted) } else { error },
+            detail: if error.is_empty() && end.is_none() { self.pull_error(wanted) } else { error },
+            started_ms: end.map_or(times.started_ms, |end| end.started_ms),
+            finished_ms: end.map_or(times.finished_ms, |end| end.finished_ms),
+            outcome: end.map(|end| end.outcome),
         }
     }
 
@@ -110,6 +121,16 @@ impl NodeState {
         let problems = single.chain(limits).filter(|text| !text.is_empty()).chain(&self.kernel.problems);
         let unique: BTreeSet<&String> = problems.collect();
         unique.into_iter().take(PROBLEMS_MAX).cloned().collect()
+    }
+}
+
+/// Why a container is not started again; nothing after a success.
+fn told(outcome: Outcome) -> String {
+    let attempts = outcome.attempts;
+    match outcome.exit_code {
+        Some(0) => String::new(),
+        Some(code) => format!("exited with code {code}, {attempts} of {attempts} attempts"),
+        None => format!("ended without a code, {attempts} of {attempts} attempts"),
     }
 }
 

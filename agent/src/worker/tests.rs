@@ -1,6 +1,7 @@
 //! The whole worker over a fake engine and a fake kernel: documents in, observed state out.
 
 mod alone;
+mod ends;
 mod limits;
 mod secrets;
 mod storage;

@@ -165,6 +165,7 @@ fn document(image: ImageRef) -> DesiredState {
         address: "10.77.0.10".parse().unwrap(),
         hosts: BTreeMap::new(),
         secrets: BTreeMap::new(),
+        to_end: None,
     }];
     document
 }

@@ -148,6 +148,7 @@ fn add_containers(documents: &mut Documents, vault: &Vault, (record, plan): (&Jo
             address: *address,
             hosts: hosts(record),
             secrets: program.secrets.iter().map(|name| (name.clone(), vault.revision_of(name))).collect(),
+            to_end: None,
         };
         container.spec_hash = spec_hash(&container);
         document.containers.push(container);

@@ -119,6 +119,7 @@ fn phase(phase: ContainerPhase) -> &'static str {
         ContainerPhase::Running => "running",
         ContainerPhase::Exited => "exited",
         ContainerPhase::Failed => "failed",
+        ContainerPhase::Succeeded => "succeeded",
         ContainerPhase::Unknown => "unknown",
     }
 }

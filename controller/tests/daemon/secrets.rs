@@ -71,6 +71,9 @@ fn observed(document: Option<&DesiredState>) -> Observed {
         phase: ContainerPhase::Running,
         restarts: 0,
         detail: String::new(),
+        started_ms: None,
+        finished_ms: None,
+        outcome: None,
     };
     Observed {
         schema: 1,

@@ -1,7 +1,7 @@
 //! Containers of ours: made from a spec, found by their labels.
 
 use super::{Docker, EngineError, FoundContainer, Request, forgotten, has_status, limits};
-use crate::engine::{FoundLimits, FoundState, Limits, TaskKey, label};
+use crate::engine::{FoundLimits, FoundState, Limits, TaskKey, Times, label};
 use bollard::models::{
     ContainerCreateBody, ContainerSummary, ContainerSummaryStateEnum, EndpointIpamConfig, EndpointSettings,
     HostConfig, HostConfigLogConfig, Mount, MountType, NetworkingConfig, RestartPolicy,
@@ -31,7 +31,7 @@ pub(super) async fn list(docker: &Docker) -> Result<Vec<FoundContainer>, EngineE
     limits::look_up(docker, found).await
 }
 
-/// A listed container, its limits not yet looked up; one whose labels do not read was not made by us and is
+/// A listed container, its limits and times not yet looked up; one whose labels do not read was not made by us and is
 /// left alone.
 fn found(summary: ContainerSummary) -> Option<FoundContainer> {
     let labels = summary.labels?;
@@ -54,6 +54,7 @@ fn found(summary: ContainerSummary) -> Option<FoundContainer> {
         address: labels.get(label::ADDRESS).and_then(|address| address.parse().ok()),
         limits: FoundLimits::default(),
         state,
+        times: Times::default(),
     })
 }
 

@@ -47,7 +47,8 @@ fn tell(docker: &Docker, event: &EventMessage, changes: &Changes) -> bool {
         changes.image();
     }
     let Some(actor) = event.actor.as_ref().filter(|actor| is_ours(docker, actor)) else { return true };
-    if action == "update" {
+    // Started again between two lists, it shows the state that it had.
+    if action == "update" || action == "start" {
         actor.id.iter().for_each(|id| docker.limits.forget(id));
     }
     changes.container()

@@ -1,16 +1,16 @@
-//! Limits of containers: read back, and changed while the container runs.
+//! Limits of containers, read back and changed while the container runs, and when it ran.
 //!
-//! The list does not show limits, and an inspect for each container at each look would cost more than the
-//! list itself. So what was read stays known until an event says that it changed, or until the stream of
-//! events, which may have missed one, begins anew.
+//! The list shows neither, and an inspect for each container at each look would cost more than the
+//! list itself. So what was read stays known until the list shows another state, an event says that it changed,
+//! or the stream of events, which may have missed one, begins anew.
 
-use super::{Docker, EngineError, FoundContainer, Request, has_status};
-use crate::engine::{FoundLimits, Limits};
+use super::{Docker, EngineError, FoundContainer, Request, has_status, times};
+use crate::engine::{FoundLimits, FoundState, Limits, Times};
 use bollard::models::{ContainerUpdateBody, HostConfig};
 use bollard::query_parameters::{InspectContainerOptions, StatsOptionsBuilder};
 use edgeloom_common::units::{Bytes, MilliCores};
 use futures_util::StreamExt;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -27,9 +27,16 @@ pub(super) struct Known(Mutex<Read>);
 
 #[derive(Debug, Default)]
 struct Read {
-    /// By container id.
-    limits: BTreeMap<String, Limits>,
+    /// By container id, with the state that the list showed then.
+    containers: BTreeMap<String, (FoundState, Inspected)>,
     support: Option<Support>,
+}
+
+/// What only an inspect tells.
+#[derive(Debug, Clone, Copy)]
+struct Inspected {
+    limits: Limits,
+    times: Times,
 }
 
 /// What the kernel can limit; Docker keeps a zero for what it cannot.
@@ -51,7 +58,7 @@ impl Known {
     }
 
     pub(super) fn forget(&self, id: &str) {
-        self.read().limits.remove(id);
+        self.read().containers.remove(id);
     }
 
     pub(super) fn forget_all(&self) {
@@ -84,21 +91,24 @@ fn in_words_of_a_change(limits: Limits) -> ContainerUpdateBody {
     }
 }
 
-/// Adds the limits to listed containers; one that went away meanwhile is left out.
+/// Adds limits and times to listed containers; one that went away meanwhile is left out.
 pub(super) async fn look_up(
     docker: &Docker,
     found: Vec<FoundContainer>,
 ) -> Result<Vec<FoundContainer>, EngineError> {
-    docker.limits.read().limits.retain(|id, _| found.iter().any(|container| container.id == *id));
+    let listed: BTreeSet<&String> = found.iter().map(|container| &container.id).collect();
+    docker.limits.read().containers.retain(|id, _| listed.contains(id));
     let support = support(docker).await?;
     let mut whole = Vec::new();
     for container in found {
-        let known = docker.limits.read().limits.get(&container.id).copied();
-        let limits = match known {
-            Some(limits) => Some(limits),
-            None => inspect(docker, &container.id).await?,
+        let known = docker.limits.read().containers.get(&container.id).copied();
+        let inspected = match known.filter(|(state, _)| *state == container.state) {
+            Some((_, inspected)) => Some(inspected),
+            None => inspect(docker, &container.id, Some(container.state)).await?,
         };
-        whole.extend(limits.map(|limits| FoundContainer { limits: support.found(limits), ..container }));
+        let whole_one =
+            |it: Inspected| FoundContainer { limits: support.found(it.limits), times: it.times, ..container };
+        whole.extend(inspected.map(whole_one));
     }
     Ok(whole)
 }
@@ -117,7 +127,12 @@ async fn support(docker: &Docker) -> Result<Support, EngineError> {
     Ok(support)
 }
 
-async fn inspect(docker: &Docker, id: &str) -> Result<Option<Limits>, EngineError> {
+/// `listed` is the state that what is read belongs to.
+async fn inspect(
+    docker: &Docker,
+    id: &str,
+    listed: Option<FoundState>,
+) -> Result<Option<Inspected>, EngineError> {
     let made = match docker.client().await?.inspect_container(id, None::<InspectContainerOptions>).await {
         Ok(made) => made,
         Err(error) if has_status(&error, 404) => return Ok(None),
@@ -126,8 +141,11 @@ async fn inspect(docker: &Docker, id: &str) -> Result<Option<Limits>, EngineErro
         }
     };
     let limits = read(&made.host_config.unwrap_or_default());
-    docker.limits.read().limits.insert(id.to_owned(), limits);
-    Ok(Some(limits))
+    let times = times::of(&made.state.unwrap_or_default());
+    let inspected = Inspected { limits, times };
+    let mut known = docker.limits.read();
+    known.containers.extend(listed.map(|state| (id.to_owned(), (state, inspected))));
+    Ok(Some(inspected))
 }
 
 fn read(host: &HostConfig) -> Limits {
@@ -147,7 +165,7 @@ fn read(host: &HostConfig) -> Limits {
 /// until it holds, so the use is asked for first.
 pub(super) async fn change(docker: &Docker, id: &str, limits: Limits) -> Result<(), EngineError> {
     let request = Request { verb: "change limits of container", object: id };
-    let Some(now) = inspect(docker, id).await? else { return Ok(()) };
+    let Some(Inspected { limits: now, .. }) = inspect(docker, id, None).await? else { return Ok(()) };
     let lowered = limits.memory.0 > 0 && (now.memory.0 == 0 || limits.memory < now.memory);
     let used = if lowered { memory_used(docker, id).await? } else { Bytes(0) };
     let in_use = lowered && used > limits.memory;

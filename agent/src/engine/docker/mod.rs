@@ -22,6 +22,7 @@ mod removal;
 pub(crate) mod samples;
 mod streams;
 mod through;
+mod times;
 mod trial;
 
 pub(super) use through::tagged as own_name;

@@ -1,6 +1,6 @@
 //! Trials: made without network and name, waited for, and gauged by their control group.
 
-use super::{Docker, EngineError, Request, has_status};
+use super::{Docker, EngineError, Request, has_status, times};
 use crate::engine::label;
 use crate::engine::trial::{Gauge, TrialEnd, TrialSpec, TrialUse, Trials};
 use bollard::models::{
@@ -15,8 +15,6 @@ use edgeloom_observe::cgroup::container::ContainerGroup;
 use futures_util::StreamExt;
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 use tokio::time::Instant;
 
 /// A control group that has not shown itself for so long is none that we can see: Docker is asked then.
@@ -117,13 +115,9 @@ fn end(state: &ContainerState) -> Option<TrialEnd> {
     if state.running == Some(true) {
         return None;
     }
-    let time = |text: &Option<String>| {
-        let time = OffsetDateTime::parse(text.as_deref()?, &Rfc3339).ok()?;
-        u64::try_from(time.unix_timestamp_nanos()).ok().map(Duration::from_nanos)
-    };
     Some(TrialEnd {
-        started: time(&state.started_at)?,
-        finished: time(&state.finished_at)?,
+        started: times::since_1970(state.started_at.as_deref())?,
+        finished: times::since_1970(state.finished_at.as_deref())?,
         exit_code: i32::try_from(state.exit_code?).ok()?,
         out_of_memory: state.oom_killed == Some(true),
     })

@@ -1,6 +1,6 @@
 //! Wanted and found things of the fast tests.
 
-use crate::engine::{FoundContainer, FoundState, Limits, Owner, TaskKey};
+use crate::engine::{FoundContainer, FoundState, Limits, Owner, TaskKey, Times};
 use edgeloom_common::desired::{ContainerSpec, DesiredState, ImageRef, Pool};
 use edgeloom_common::units::{Bytes, MilliCores};
 use std::collections::BTreeMap;
@@ -29,6 +29,7 @@ pub fn spec(task: &str, hash: &str) -> ContainerSpec {
         address: Ipv4Addr::new(10, 77, 1, last),
         hosts: BTreeMap::new(),
         secrets: BTreeMap::new(),
+        to_end: None,
     }
 }
 
@@ -43,6 +44,7 @@ pub fn found(task: &str, hash: &str, state: FoundState) -> FoundContainer {
         spec_hash: spec.spec_hash,
         address: Some(spec.address),
         state,
+        times: Times::default(),
     }
 }
 

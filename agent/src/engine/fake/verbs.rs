@@ -1,9 +1,9 @@
 //! The verbs, as Docker answers them.
 
-use super::{FakeEngine, refused};
+use super::{FakeEngine, end, now_ms, refused};
 use crate::engine::{
     Changes, ContainerEngine, EngineError, EngineVersion, FoundContainer, FoundState, Limits, LogSelection,
-    NetworkFlaw, NetworkSpec, PullProgress, TaskKey,
+    NetworkFlaw, NetworkSpec, PullProgress, TaskKey, Times,
 };
 use edgeloom_common::confidential::Login;
 use edgeloom_common::desired::{ContainerSpec, ImageRef};
@@ -97,6 +97,7 @@ impl ContainerEngine for FakeEngine {
             address: Some(spec.address),
             limits: Limits::of(spec).into(),
             state: FoundState::Created,
+            times: Times::default(),
         };
         state.containers.insert(id.clone(), container);
         let made = state.networks_made;
@@ -125,9 +126,9 @@ impl ContainerEngine for FakeEngine {
         }
         if container.state != FoundState::Running {
             *state.starts.entry(container.key.clone()).or_default() += 1;
-            state
-                .containers
-                .insert(id.to_owned(), FoundContainer { state: FoundState::Running, ..container });
+            let times = Times { started_ms: Some(now_ms()), finished_ms: None };
+            let running = FoundContainer { state: FoundState::Running, times, ..container };
+            state.containers.insert(id.to_owned(), running);
             state.changed();
         }
         Ok(())
@@ -140,7 +141,7 @@ impl ContainerEngine for FakeEngine {
         if let Some(container) = state.containers.get_mut(id)
             && container.state == FoundState::Running
         {
-            container.state = FoundState::Exited(Some(0));
+            end(container, 0);
             state.changed();
         }
         Ok(())

@@ -13,18 +13,41 @@ fn key() -> TaskKey {
     TaskKey::of(&spec("a", "h"))
 }
 
+fn end() -> End {
+    let outcome = Outcome { exit_code: Some(0), attempts: 2 };
+    End { spec_hash: "h".to_owned(), outcome, started_ms: Some(1), finished_ms: Some(2) }
+}
+
 #[test]
-fn restarts_and_events_outlive_the_agent() {
+fn an_end_with_a_flipped_bit_is_not_believed() {
+    let packed = pack_end("a/b", &serde_json::to_vec(&end()).unwrap());
+    assert_eq!(unpack_end("a/b", &packed), Some(end()));
+    assert_eq!(unpack_end("a/c", &packed), None);
+    for bit in 0..packed.len() * 8 {
+        let mut flipped = packed.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        assert_eq!(unpack_end("a/b", &flipped), None);
+    }
+    assert_eq!(unpack_end("a/b", &[]), None);
+}
+
+#[test]
+fn restarts_ends_and_events_outlive_the_agent() {
     let directory = tempfile::tempdir().unwrap();
     let event = Event::Taken(Version { epoch: 1, generation: 2 });
     {
         let (mut history, lost) = History::open(directory.path());
         assert_eq!(lost, None);
         history.set_restarts(&key(), 3);
+        history.set_end(&key(), end());
         history.append(&event);
     }
+    let (mut history, _) = History::open(directory.path());
+    assert_eq!((history.restarts(&key()), history.end(&key())), (3, Some(&end())));
+    history.retain(|other| *other != key());
+    drop(history);
     let (history, _) = History::open(directory.path());
-    assert_eq!(history.restarts(&key()), 3);
+    assert_eq!((history.restarts(&key()), history.end(&key())), (0, None));
     assert_eq!(history.events(), [event]);
 }
 

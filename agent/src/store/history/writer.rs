@@ -3,7 +3,7 @@
 //! In: counts and events. Out: the same in sled. The queue is bounded: where the disk does not keep up, events
 //! are dropped, and counts are right again with the next change.
 
-use super::pack;
+use super::{pack, pack_end};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::sync_channel;
@@ -12,6 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 pub(super) const RESTARTS: &str = "restarts";
+pub(super) const ENDS: &str = "ends";
 const EVENTS: &str = "events";
 /// Events kept: about a day of a busy node.
 pub(super) const EVENTS_MAX: usize = 256;
@@ -25,6 +26,8 @@ const CLOSE_WAIT: Duration = Duration::from_secs(2);
 pub(super) enum Write {
     /// Of a task; zero forgets it.
     Restarts(String, u32),
+    /// Of a task, as JSON; none forgets it.
+    End(String, Option<Vec<u8>>),
     /// As JSON.
     Event(Vec<u8>),
 }
@@ -114,6 +117,10 @@ impl Shared {
             Write::Restarts(name, 0) => self.database.open_tree(RESTARTS)?.remove(&name).map(drop),
             Write::Restarts(name, count) => {
                 self.database.open_tree(RESTARTS)?.insert(&name, &pack(&name, count)).map(drop)
+            }
+            Write::End(name, None) => self.database.open_tree(ENDS)?.remove(&name).map(drop),
+            Write::End(name, Some(text)) => {
+                self.database.open_tree(ENDS)?.insert(&name, pack_end(&name, &text)).map(drop)
             }
             Write::Event(bytes) => {
                 let tree = self.database.open_tree(EVENTS)?;

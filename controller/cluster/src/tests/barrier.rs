@@ -111,6 +111,7 @@ fn container(chain: usize, task: usize) -> ContainerSpec {
         address: address(chain, task),
         hosts: BTreeMap::new(),
         secrets: BTreeMap::new(),
+        to_end: None,
     }
 }
 

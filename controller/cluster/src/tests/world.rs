@@ -326,6 +326,9 @@ pub(super) fn observed(document: &DesiredState) -> Observed {
         phase: ContainerPhase::Running,
         restarts: 0,
         detail: String::new(),
+        started_ms: None,
+        finished_ms: None,
+        outcome: None,
     };
     Observed {
         schema: 1,

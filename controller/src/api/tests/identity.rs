@@ -243,6 +243,9 @@ fn shows((job, task): (&JobName, &TaskName)) -> Observed {
         phase: ContainerPhase::Running,
         restarts: 0,
         detail: String::new(),
+        started_ms: None,
+        finished_ms: None,
+        outcome: None,
     };
     Observed {
         schema: SCHEMA,

@@ -6,7 +6,7 @@
 
 use super::disconnect::disconnect;
 use super::fields::{self, Fields};
-use super::graph::{self, Draft};
+use super::graph::{self, Draft, Drafts};
 use super::measure::measure;
 use super::problems::{Place, Problems, excerpt};
 use super::rules;
@@ -14,7 +14,7 @@ use super::sla::{self, Service};
 use super::source::source;
 use super::tree::{self, Node, Value};
 use super::words::Condition;
-use super::{Constraint, Job, Kind, Program, Source, Task, program, total};
+use super::{Constraint, Job, Kind, Program, Source, Task, batch, program, total};
 use crate::ids::{JobName, TaskName};
 use crate::units::{Bytes, Work};
 use crate::view::ProblemItem;
@@ -81,23 +81,20 @@ fn job(root: &Node, problems: &mut Problems) -> Option<Job> {
         return None;
     }
     // Another kind has other fields: telling of each of them would only hide the one thing to say.
-    if !is_job(root, &place, problems) {
-        return None;
+    match written(root, &place, problems)? {
+        Written::Job => pipeline(root, &place, problems),
+        Written::Batch => batch::job(root, &place, problems),
     }
-    let fields = Fields::open(root, &place, ROOT_FIELDS, problems)?;
-    let name = fields
-        .required("name", "name the job, for instance `name: object-attributes`", problems)
-        .and_then(|(node, place)| fields::parsed::<JobName>(node, &place, NAME_REMEDY, problems));
-    let profile = fields.optional("profile").and_then(|(node, place)| {
-        fields::parsed::<JobName>(node, &place, "write a profile's name, for instance `edgeloom`", problems)
-    });
+}
+
+fn pipeline(root: &Node, place: &Place, problems: &mut Problems) -> Option<Job> {
+    let fields = Fields::open(root, place, ROOT_FIELDS, problems)?;
+    let (name, profile) = names(&fields, problems);
     let source_written = fields.optional("source");
     let mut source = source_written.as_ref().and_then(|(node, place)| source(node, place, problems));
     let total =
         fields.optional("resources").and_then(|(node, place)| total::memory_total(node, &place, problems));
-    let mut drafts = fields
-        .required("tasks", "write at least one task under `tasks`", problems)
-        .and_then(|(node, place)| drafts(node, &place, problems))?;
+    let mut drafts = drafts(&fields, TASK_FIELDS, problems)?;
     let away = fields.optional("disconnect").and_then(|(node, place)| disconnect(node, &place, problems));
     let classes = fields.optional("sla").and_then(|(node, place)| sla::sla(node, &place, problems));
     graph::check(&drafts, source_written.is_some(), problems);
@@ -113,13 +110,24 @@ fn job(root: &Node, problems: &mut Problems) -> Option<Job> {
     sla.apply(&mut tasks);
     Some(Job {
         name: name?,
-        kind: Kind::default(),
-        profile: profile.map(String::from),
+        kind: Kind::Pipeline,
+        profile,
         source,
         tasks,
         disconnect: away.unwrap_or_default(),
         sla,
     })
+}
+
+/// The job's name and its profile's.
+pub(super) fn names(fields: &Fields<'_>, problems: &mut Problems) -> (Option<JobName>, Option<String>) {
+    let name = fields
+        .required("name", "name the job, for instance `name: object-attributes`", problems)
+        .and_then(|(node, place)| fields::parsed::<JobName>(node, &place, NAME_REMEDY, problems));
+    let profile = fields.optional("profile").and_then(|(node, place)| {
+        fields::parsed::<JobName>(node, &place, "write a profile's name, for instance `edgeloom`", problems)
+    });
+    (name, profile.map(String::from))
 }
 
 /// Everything that runs in a container, by name.
@@ -132,44 +140,53 @@ fn programs<'a>(
     source.map(|program| ("source", program)).into_iter().chain(tasks)
 }
 
-fn is_job(root: &Node, place: &Place, problems: &mut Problems) -> bool {
+/// Kinds of documents.
+enum Written {
+    Job,
+    Batch,
+}
+
+/// Without a kind the document is read as a job, so that its other problems are told too.
+fn written(root: &Node, place: &Place, problems: &mut Problems) -> Option<Written> {
+    let remedy = "write `kind: Job`, or `kind: Batch` for containers that run to their end";
     let Some(kind) =
         Fields::any(root, place, &mut Problems::default()).and_then(|fields| fields.optional("kind"))
     else {
-        problems.add(&place.field("kind", place.line), "is missing", "write `kind: Job`");
-        return true;
+        problems.add(&place.field("kind", place.line), "is missing", remedy);
+        return Some(Written::Job);
     };
     let (node, place) = kind;
-    match &node.value {
-        Value::Text(kind) if kind == "Job" => true,
-        Value::Text(kind) if kind == "Service" || kind == "Batch" => {
-            let problem = format!("`kind: {kind}` is not supported by this version");
-            problems.add(&place, problem, "remove the document or write it as `kind: Job`");
-            false
+    let problem = match &node.value {
+        Value::Text(kind) if kind == "Job" => return Some(Written::Job),
+        Value::Text(kind) if kind == "Batch" => return Some(Written::Batch),
+        Value::Text(kind) if kind == "Service" => {
+            format!("`kind: {kind}` is not supported by this version")
         }
-        Value::Text(kind) => {
-            let problem = format!("{:?} is no kind of document known here", excerpt(kind));
-            problems.add(&place, problem, "write `kind: Job`");
-            false
-        }
-        other => {
-            problems.add(&place, format!("is {}, not a kind", other.kind()), "write `kind: Job`");
-            false
-        }
-    }
+        Value::Text(kind) => format!("{:?} is no kind of document known here", excerpt(kind)),
+        other => format!("is {}, not a kind", other.kind()),
+    };
+    problems.add(&place, problem, remedy);
+    None
 }
 
-fn drafts(node: &Node, place: &Place, problems: &mut Problems) -> Option<BTreeMap<TaskName, Draft>> {
-    let fields = Fields::any(node, place, problems)?;
+/// The tasks as far as they read, each of these fields.
+pub(super) fn drafts(
+    fields: &Fields<'_>,
+    known: &'static [&'static str],
+    problems: &mut Problems,
+) -> Option<Drafts> {
+    let (node, place) = fields.required("tasks", "write at least one task under `tasks`", problems)?;
+    let fields = Fields::any(node, &place, problems)?;
     let count = fields.iter().count();
     if !(1..=TASKS_MAX).contains(&count) {
         let problem = format!("there are {count} tasks, a job has 1 to {TASKS_MAX}");
-        problems.add(place, problem, "add a task, or split the job");
+        problems.add(&place, problem, "add a task, or split the job");
         return None;
     }
-    let mut drafts = BTreeMap::new();
+    let mut drafts = Drafts::new();
     for (key, node, place) in fields.iter() {
-        let draft = draft(node, &place, problems);
+        let draft = Fields::open(node, &place, known, problems)
+            .map_or_else(|| Draft::new(place.clone()), |fields| draft(&fields, problems));
         match key.parse::<TaskName>() {
             Ok(name) if name.is_source() => {
                 problems.add(&place, "the name `source` stands for the job's source", "rename the task");
@@ -183,12 +200,9 @@ fn drafts(node: &Node, place: &Place, problems: &mut Problems) -> Option<BTreeMa
     Some(drafts)
 }
 
-fn draft(node: &Node, place: &Place, problems: &mut Problems) -> Draft {
-    let mut draft = Draft::new(place.clone());
-    let Some(fields) = Fields::open(node, place, TASK_FIELDS, problems) else {
-        return draft;
-    };
-    draft.program = program::program(&fields, problems);
+fn draft(fields: &Fields<'_>, problems: &mut Problems) -> Draft {
+    let mut draft = Draft::new(fields.place.clone());
+    draft.program = program::program(fields, problems);
     draft.work = fields.optional("work").and_then(|(node, place)| {
         fields::parsed::<Work>(
             node,
@@ -213,7 +227,7 @@ fn draft(node: &Node, place: &Place, problems: &mut Problems) -> Draft {
         .optional("constraints")
         .and_then(|(node, place)| constraints(node, &place, problems))
         .unwrap_or_default();
-    (draft.placement, draft.named) = rules::placement(&fields, problems);
+    (draft.placement, draft.named) = rules::placement(fields, problems);
     draft.measure = fields.optional("measure").and_then(|(node, place)| measure(node, &place, problems));
     draft
 }
@@ -254,7 +268,7 @@ pub(super) fn positive_bytes(node: &Node, place: &Place, problems: &mut Problems
 }
 
 /// The tasks, if every draft is complete; `inputs` become what the graph says.
-fn tasks(drafts: BTreeMap<TaskName, Draft>) -> Option<BTreeMap<TaskName, Task>> {
+pub(super) fn tasks(drafts: Drafts) -> Option<BTreeMap<TaskName, Task>> {
     let inputs = graph::inputs(&drafts);
     let finish = |(name, draft): (TaskName, Draft)| {
         let outputs = draft.outputs.into_iter().map(|(to, (bytes, _))| Some((to, bytes?)));
@@ -267,6 +281,7 @@ fn tasks(drafts: BTreeMap<TaskName, Draft>) -> Option<BTreeMap<TaskName, Task>> 
             measure: draft.measure,
             copy_of: None,
             placement: draft.placement,
+            run: None,
         };
         Some((name, task))
     };

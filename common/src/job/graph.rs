@@ -45,7 +45,7 @@ impl Draft {
     }
 }
 
-type Drafts = BTreeMap<TaskName, Draft>;
+pub(super) type Drafts = BTreeMap<TaskName, Draft>;
 
 /// Who sends to whom, and who reads the source: downstream task to its upstream tasks.
 pub(super) fn inputs(drafts: &Drafts) -> BTreeMap<TaskName, Vec<TaskName>> {
@@ -124,7 +124,7 @@ fn check_inputs(name: &TaskName, draft: &Draft, drafts: &Drafts, problems: &mut 
 }
 
 /// Rules name other tasks of the job.
-fn check_named(name: &TaskName, draft: &Draft, drafts: &Drafts, problems: &mut Problems) {
+pub(super) fn check_named(name: &TaskName, draft: &Draft, drafts: &Drafts, problems: &mut Problems) {
     for (other, place) in &draft.named {
         if other == name {
             problems.add(place, "the task names itself", "name another task");
@@ -153,7 +153,7 @@ fn check_agreement(name: &TaskName, draft: &Draft, upstream: &[TaskName], proble
     }
 }
 
-fn unknown_task(name: &TaskName, place: &Place, drafts: &Drafts, problems: &mut Problems) {
+pub(super) fn unknown_task(name: &TaskName, place: &Place, drafts: &Drafts, problems: &mut Problems) {
     // The search for a near name is costly: only while its answer is still told.
     let near = match problems.full() {
         true => None,
@@ -167,31 +167,48 @@ fn unknown_task(name: &TaskName, place: &Place, drafts: &Drafts, problems: &mut 
 }
 
 fn check_cycles(drafts: &Drafts, problems: &mut Problems) {
-    let mut left: BTreeMap<&TaskName, BTreeSet<&TaskName>> = drafts
+    let outputs = drafts
         .iter()
         .map(|(name, draft)| {
             let known = |to: &&TaskName| *to != name && drafts.contains_key(*to);
             (name, draft.outputs.keys().filter(known).collect())
         })
         .collect();
-    for _ in 0..CYCLES_MAX {
-        drop_dead_ends(&mut left);
-        let Some(cycle) = walk_cycle(&left) else { return };
+    for cycle in cycles(outputs) {
         let (last, first) = (cycle[cycle.len() - 1], cycle[0]);
         let place = drafts.get(last).and_then(|draft| draft.outputs.get(first)).map(|(_, place)| place);
-        let names: Vec<&str> = cycle.iter().map(|name| name.as_str()).collect();
         if let Some(place) = place {
-            let problem = format!("the tasks form a cycle: {} -> {first}", shortened(&names));
+            let problem = format!("the tasks form a cycle: {}", shown(&cycle));
             problems.add(place, problem, "remove one of these outputs");
-        }
-        for name in cycle {
-            left.remove(name);
         }
     }
 }
 
+/// Each name with those that it leads to.
+pub(super) type Steps<'a> = BTreeMap<&'a TaskName, BTreeSet<&'a TaskName>>;
+
+/// Some cycles of these steps, each without its first name at the end again.
+pub(super) fn cycles(mut left: Steps<'_>) -> Vec<Vec<&TaskName>> {
+    let mut found = Vec::new();
+    for _ in 0..CYCLES_MAX {
+        drop_dead_ends(&mut left);
+        let Some(cycle) = walk_cycle(&left) else { break };
+        for name in &cycle {
+            left.remove(name);
+        }
+        found.push(cycle);
+    }
+    found
+}
+
+/// `a -> b -> a`.
+pub(super) fn shown(cycle: &[&TaskName]) -> String {
+    let names: Vec<&str> = cycle.iter().map(|name| name.as_str()).collect();
+    format!("{} -> {}", shortened(&names), cycle[0])
+}
+
 /// Removes, again and again, the tasks that send to nobody left: what remains leads into a cycle.
-fn drop_dead_ends(left: &mut BTreeMap<&TaskName, BTreeSet<&TaskName>>) {
+fn drop_dead_ends(left: &mut Steps<'_>) {
     let mut senders: BTreeMap<&TaskName, Vec<&TaskName>> = BTreeMap::new();
     let names: BTreeSet<&TaskName> = left.keys().copied().collect();
     for (name, to) in left.iter_mut() {
@@ -216,7 +233,7 @@ fn drop_dead_ends(left: &mut BTreeMap<&TaskName, BTreeSet<&TaskName>>) {
 }
 
 /// Follows first outputs until a task comes again. The cycle starts at its first name in order.
-fn walk_cycle<'a>(left: &BTreeMap<&'a TaskName, BTreeSet<&'a TaskName>>) -> Option<Vec<&'a TaskName>> {
+fn walk_cycle<'a>(left: &Steps<'a>) -> Option<Vec<&'a TaskName>> {
     let mut path = vec![*left.keys().next()?];
     let mut position = BTreeMap::from([(path[0], 0)]);
     loop {

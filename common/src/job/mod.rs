@@ -3,6 +3,7 @@
 //! `document` reads YAML or JSON and answers either with a [`Job`] in which every promise below holds
 //! or with every problem at once, each with its line and the remedy.
 
+mod batch;
 mod disconnect;
 mod document;
 mod fields;
@@ -20,6 +21,7 @@ mod total;
 mod tree;
 pub(crate) mod words;
 
+pub use batch::{RETRIES_DEFAULT, RETRIES_MAX};
 pub use disconnect::{Disconnect, LOST_AFTER_S, Reconcile};
 pub use document::{TASKS_MAX, line_of, parse};
 pub use measure::ITEMS_MAX;
@@ -72,11 +74,19 @@ pub enum Kind {
     /// They run to their end and pass nothing on. They start together or not at all: a container that needs
     /// no other is a job of its own.
     Batch,
+    /// A bag of tasks: they run to their end and pass nothing on, and each starts as soon as there is room.
+    Bag,
 }
 
 impl Kind {
     fn is_pipeline(&self) -> bool {
         *self == Self::Pipeline
+    }
+
+    /// Its containers run to an end of their own.
+    #[must_use]
+    pub fn ends(self) -> bool {
+        self != Self::Pipeline
     }
 }
 
@@ -134,6 +144,31 @@ pub struct Task {
     /// Rules and wishes beside the constraints.
     #[serde(default, skip_serializing_if = "Placement::is_anywhere")]
     pub placement: Placement,
+    /// Of a task that runs to its end; none: once, after no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Run>,
+}
+
+/// How a task runs to its end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// The document's name of it, which several containers may share: `work` of `work-17`.
+    pub of: TaskName,
+    /// How often the container is started again when it ends with a code other than 0.
+    pub retries: u32,
+    /// Names of the document, with what all of their containers have to have done before this one starts.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub depends_on: BTreeMap<TaskName, Until>,
+}
+
+/// How far a task has to be for those that depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Until {
+    Started,
+    /// Ended, whatever the code.
+    Finished,
+    Succeeded,
 }
 
 /// Requests, which are limits too.

@@ -167,17 +167,30 @@ fn service(node: &Node, place: &Place, problems: &mut Problems) -> Option<Servic
     found
 }
 
+/// Tells what the tasks of a batch contradict.
+pub(super) fn check_batch(written: &Written, drafts: &BTreeMap<TaskName, Draft>, problems: &mut Problems) {
+    check_sized(written, drafts, problems);
+    if written.sla.redundancy.map_or(1, Service::copies) > 1 {
+        let problem = "would run each container several times, and a batch runs it once";
+        problems.add(&written.redundancy, problem, "remove it, or write `best-effort`");
+    }
+}
+
+fn check_sized(written: &Written, drafts: &BTreeMap<TaskName, Draft>, problems: &mut Problems) {
+    let sized = |draft: &Draft| draft.program.as_ref().is_none_or(|program| program.resources.cpu_sized);
+    if written.sla.resources.is_some() && !drafts.values().any(sized) {
+        let problem = "sizes tasks that name no `cpu`, and every task names one";
+        problems.add(&written.resources, problem, "remove it, or the `cpu` of a task that it shall size");
+    }
+}
+
 /// Tells what the tasks contradict.
 pub(super) fn check(
     written: &Written,
     (drafts, has_source): (&BTreeMap<TaskName, Draft>, bool),
     problems: &mut Problems,
 ) {
-    let sized = |draft: &Draft| draft.program.as_ref().is_none_or(|program| program.resources.cpu_sized);
-    if written.sla.resources.is_some() && !drafts.values().any(sized) {
-        let problem = "sizes tasks that name no `cpu`, and every task names one";
-        problems.add(&written.resources, problem, "remove it, or the `cpu` of a task that it shall size");
-    }
+    check_sized(written, drafts, problems);
     let copies = written.sla.redundancy.map_or(1, Service::copies);
     let joined = has_source || drafts.values().any(|draft| !draft.outputs.is_empty());
     if copies > 1 && joined {

@@ -1,5 +1,6 @@
 //! The document's promises: what is read, and every refusal with its line, field and words.
 
+mod batch;
 mod disconnect;
 mod fields;
 mod graph;

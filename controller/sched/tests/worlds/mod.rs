@@ -54,6 +54,7 @@ pub fn task(cpu: u32, memory: u64, work_ms: u64) -> Task {
         constraints: Vec::new(),
         measure: None,
         copy_of: None,
+        run: None,
         placement: Placement::default(),
     }
 }

@@ -66,6 +66,7 @@ fn task(image: &str, draw: &mut Draw) -> Task {
         constraints: Vec::new(),
         measure: None,
         copy_of: None,
+        run: None,
         placement: Placement::default(),
     }
 }

@@ -136,6 +136,7 @@ fn work() -> Task {
         constraints: Vec::new(),
         measure: None,
         copy_of: None,
+        run: None,
         placement: Placement::default(),
     }
 }

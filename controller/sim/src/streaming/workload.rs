@@ -95,6 +95,7 @@ fn task(work: f64, memory: u64) -> Task {
         constraints: Vec::new(),
         measure: None,
         copy_of: None,
+        run: None,
         placement: Placement::default(),
     }
 }

@@ -50,6 +50,7 @@ fn task(work_ms: u64) -> Task {
         constraints: Vec::new(),
         measure: None,
         copy_of: None,
+        run: None,
         placement: Placement::default(),
     }
 }

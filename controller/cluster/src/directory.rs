@@ -126,7 +126,7 @@ pub fn repair(path: &Path, extent: Extent) -> Result<Outcome, StartError> {
     let loss = match rebuild(&directory.found, directory.stored.clone()) {
         // Where nothing is, everything is lost.
         Ok(Rebuilt { mut model, .. }) if extent == Extent::Regain || (empty && extent == Extent::Replace) => {
-            model.begin_regain(BTreeSet::new());
+            model.begin_regain(BTreeSet::new(), BTreeSet::new());
             directory.begin_anew(&model)?;
             return Ok(Outcome::from_nodes(&model));
         }

@@ -209,10 +209,11 @@ impl Event {
 }
 
 impl Model {
-    /// What nodes hold beyond this state comes back from them, but for these jobs.
-    pub(crate) fn begin_regain(&mut self, ended: BTreeSet<JobName>) {
+    /// What nodes hold beyond this state comes back from them, but for jobs that ended. Those that are overtaken
+    /// count as ended unless nodes have something of them.
+    pub(crate) fn begin_regain(&mut self, ended: BTreeSet<JobName>, overtaken: BTreeSet<JobName>) {
         self.overrules = false;
-        self.regain = Some(Regain::of(self, ended));
+        self.regain = Some(Regain::of(self, ended, overtaken));
     }
 
     /// What a new cluster begins with.

@@ -25,17 +25,21 @@ pub(crate) struct Regain {
     /// Where jobs were to run by what was left of the state: nodes that keep copies of them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) planned: BTreeMap<JobName, BTreeSet<NodeId>>,
+    /// Of these such a node's document in what was left is of after their plan, with lost changes in between.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) overtaken: BTreeSet<JobName>,
     /// Nodes have told, and the epoch is above all theirs; those that come later are asked one by one.
     pub(crate) gathered: bool,
 }
 
 impl Regain {
     /// What nodes hold beyond this state comes back, but for jobs that ended.
-    pub(crate) fn of(model: &Model, ended: BTreeSet<JobName>) -> Self {
+    pub(crate) fn of(model: &Model, ended: BTreeSet<JobName>, overtaken: BTreeSet<JobName>) -> Self {
         let kept_at = |(job, record): (&JobName, &JobRecord)| {
             Some((job.clone(), keepers(&record.job, record.plan.as_ref()?)))
         };
-        Self { ended, planned: model.jobs.iter().filter_map(kept_at).collect(), gathered: false }
+        let planned = model.jobs.iter().filter_map(kept_at).collect();
+        Self { ended, planned, overtaken, gathered: false }
     }
 
     /// Nodes that were away all the time may have this job in their documents.
@@ -47,6 +51,7 @@ impl Regain {
     pub(crate) fn gather(&mut self) {
         self.gathered = true;
         self.planned.clear();
+        self.overtaken.clear();
     }
 
     /// So much has happened since that what comes now is no part of this state.
@@ -123,7 +128,7 @@ fn ended(model: &Model, regain: &Regain, documents: &Documents) -> Vec<JobName> 
         let had = model.published.values().filter(|document| names(document, job));
         let mut nodes =
             had.map(|document| &document.node).chain(regain.planned.get(job).into_iter().flatten());
-        nodes.any(newer)
+        regain.overtaken.contains(job) || nodes.any(newer)
     };
     model
         .jobs

@@ -5,12 +5,13 @@
 //! it; what a lost one would have changed stays as it was. What nodes hold beyond it comes back from them when
 //! the controller starts, and then the epoch rises over all that anybody holds.
 
+use crate::copies::keepers;
 use crate::error::StartError;
 use crate::journal::{Found, Loss};
-use crate::model::{Event, Model, Phase};
+use crate::model::{Event, JobRecord, Model, Phase};
 use crate::rebuild::{event, replay};
 use edgeloom_common::ids::JobName;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// What is left, and what is not.
@@ -78,7 +79,8 @@ pub(crate) fn salvage(
     let gone: BTreeSet<JobName> = removed(found, after)?;
     unknown.retain(|job| !gone.contains(job));
     // First what was planned: a job that loses its plan here may have ended since.
-    model.begin_regain(gone);
+    let overtaken = overtaken(found, after, &model)?;
+    model.begin_regain(gone, overtaken);
     let waiting = part_addresses(&mut model);
     let jobs = model.jobs.keys().cloned().collect();
     let sealed = model.vault.count();
@@ -98,6 +100,31 @@ fn removed(found: &Found, after: u64) -> Result<BTreeSet<JobName>, StartError> {
         }
     }
     Ok(gone)
+}
+
+/// Jobs of which a node that keeps them was sent a document after changes that are lost since their last plan.
+fn overtaken(found: &Found, after: u64, model: &Model) -> Result<BTreeSet<JobName>, StartError> {
+    let (mut expected, mut gaps) = (after + 1, 0_u64);
+    let (mut planned, mut sent) = (BTreeMap::new(), BTreeMap::new());
+    for record in found.after(after) {
+        gaps += u64::from(record.sequence != expected);
+        expected = record.sequence + 1;
+        match event(record)? {
+            Event::Committed { commits } => {
+                planned.extend(commits.into_iter().map(|commit| (commit.plan.job, gaps)));
+            }
+            Event::Published { documents } => {
+                sent.extend(documents.into_iter().map(|document| (document.node, gaps)));
+            }
+            _ => {}
+        }
+    }
+    let is_overtaken = |(job, record): (&JobName, &JobRecord)| {
+        let since = planned.get(job).copied().unwrap_or(0);
+        let mut keepers = keepers(&record.job, record.plan.as_ref()?).into_iter();
+        keepers.any(|node| sent.get(&node).is_some_and(|gaps| *gaps > since)).then(|| job.clone())
+    };
+    Ok(model.jobs.iter().filter_map(is_overtaken).collect())
 }
 
 /// A lost change may have freed an address that a later one gave away: the later commit keeps it.

@@ -9,6 +9,7 @@ mod rules;
 mod sums;
 
 use edgeloom_common::ids::{FlowId, JobName, NodeId, TaskName};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::job_graph::JobGraph;
@@ -82,7 +83,8 @@ pub fn check(decision: &Decision, snapshot: &Snapshot) -> Vec<Violation> {
             graph = graph.running_with(&held.plan.shares);
         }
         violations.extend(job::check(&world, &graph, plan));
-        held.insert(plan.job.clone(), Held { job, plan: plan.clone(), profiles, change, enough: &UNKNOWN });
+        let plan = Cow::Borrowed(plan);
+        held.insert(plan.job.clone(), Held { job, plan, profiles, change, enough: &UNKNOWN });
     }
     violations.extend(rules::hold(&world, &held, &moved));
     violations.extend(sums::nodes_hold(&world, &held, &seen));

@@ -4,6 +4,8 @@
 //! task: of those that can take it, the one with the fewest idle cores. It gets the limits that its task got.
 //! Jobs with copies have no edges, so neither flows nor the prediction change.
 
+use std::borrow::Cow;
+
 use crate::filter::Fit;
 use crate::job_graph::JobGraph;
 use crate::ledger::{Held, HeldJobs, Ledger, UNKNOWN};
@@ -35,9 +37,9 @@ pub(crate) fn with_copies(
     })?;
     let mut after = others.clone();
     for plan in &outcome.changed {
-        after.entry(plan.job.clone()).and_modify(|held| held.plan = plan.clone());
+        after.entry(plan.job.clone()).and_modify(|held| held.plan = Cow::Borrowed(plan));
     }
-    let (plan, change) = (outcome.plan.clone(), Change::Nothing);
+    let (plan, change) = (Cow::Borrowed(&outcome.plan), Change::Nothing);
     let own = Held { job: &job, plan, profiles, change, enough: &UNKNOWN };
     after.insert(job.name.clone(), own);
     let ledger = Ledger::of(case.world, after.values());

@@ -6,6 +6,7 @@
 use edgeloom_common::ids::{JobName, TaskName};
 use edgeloom_common::job::Job;
 use edgeloom_common::units::MilliCores;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use crate::world::World;
 #[derive(Debug, Clone)]
 pub(crate) struct Held<'a> {
     pub(crate) job: &'a Job,
-    pub(crate) plan: JobPlan,
+    pub(crate) plan: Cow<'a, JobPlan>,
     pub(crate) profiles: &'a Profiles,
     pub(crate) change: Change,
     pub(crate) enough: &'a BTreeMap<TaskName, MilliCores>,
@@ -34,7 +35,7 @@ impl<'a> Held<'a> {
     pub(crate) fn of(running: &'a Running) -> Self {
         Self {
             job: &running.job,
-            plan: running.plan.clone(),
+            plan: Cow::Borrowed(&running.plan),
             profiles: &running.profiles,
             change: running.change,
             enough: &running.enough,

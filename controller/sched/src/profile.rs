@@ -6,6 +6,7 @@
 
 use edgeloom_common::ids::JobName;
 use edgeloom_common::job::{Job, Kind, Service};
+use std::borrow::Cow;
 use std::cmp::Reverse;
 
 use crate::alone::{decide_alone, never_fits};
@@ -188,7 +189,7 @@ pub(crate) fn commit<'a>(
         follow(held, &plan);
         replace(&mut decision.plans, plan);
     }
-    let plan = outcome.plan.clone();
+    let plan = Cow::Owned(outcome.plan.clone());
     let (job, profiles, change) = (&entry.job, &entry.profiles, Change::Placement);
     let own = Held { job, plan, profiles, change, enough: &UNKNOWN };
     held.insert(entry.job.name.clone(), own);
@@ -197,7 +198,7 @@ pub(crate) fn commit<'a>(
 
 fn follow(held: &mut HeldJobs<'_>, plan: &JobPlan) {
     if let Some(entry) = held.get_mut(&plan.job) {
-        entry.plan = plan.clone();
+        entry.plan = Cow::Owned(plan.clone());
     }
 }
 

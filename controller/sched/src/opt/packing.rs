@@ -16,6 +16,7 @@ const PIVOT: f64 = 1e-7;
 pub(crate) struct Column {
     /// Pools and what one unit takes of each.
     pub(crate) uses: Vec<(usize, f64)>,
+    /// Above 0.
     pub(crate) weight: f64,
     pub(crate) least: f64,
     pub(crate) most: f64,
@@ -46,13 +47,26 @@ struct Dictionary {
 /// The best point: a value per column. The lower bounds have to fit, and are the answer where they do not.
 pub(crate) fn pack(columns: &[Column], capacity: &[f64]) -> Vec<f64> {
     let left = left(columns, capacity);
-    let unit: Vec<f64> = columns.iter().map(|column| most(column, &left)).collect();
     let mut wanted = vec![0.0; capacity.len()];
     for column in columns {
         column.uses.iter().for_each(|(pool, amount)| wanted[*pool] += amount * (column.most - column.least));
     }
+    let stops = |(pool, amount): &(usize, f64)| *amount > 0.0 && wanted[*pool] > left[*pool];
+    // Nothing stops the others.
+    let stopped: Vec<usize> = (0..columns.len()).filter(|at| columns[*at].uses.iter().any(stops)).collect();
+    let mut x: Vec<f64> = columns.iter().map(|column| column.most.max(column.least)).collect();
+    let among: Vec<Column> = stopped.iter().map(|at| columns[*at].clone()).collect();
     let full: Vec<usize> = (0..capacity.len()).filter(|pool| wanted[*pool] > left[*pool]).collect();
-    let mut row_of = vec![usize::MAX; capacity.len()];
+    for (at, value) in stopped.into_iter().zip(pack_full(&among, (&full, &left))) {
+        x[at] = value;
+    }
+    within(x, columns, capacity)
+}
+
+/// Values of columns of which each draws on a full pool.
+fn pack_full(columns: &[Column], (full, left): (&[usize], &[f64])) -> Vec<f64> {
+    let unit: Vec<f64> = columns.iter().map(|column| most(column, left)).collect();
+    let mut row_of = vec![usize::MAX; left.len()];
     full.iter().enumerate().for_each(|(row, pool)| row_of[*pool] = row);
     // Variables count in parts of what each can have, rows in parts of what is left: all cells are of one size.
     let mut dictionary = Dictionary {
@@ -78,9 +92,11 @@ pub(crate) fn pack(columns: &[Column], capacity: &[f64]) -> Vec<f64> {
         }
     }
     let above = dictionary.above();
-    let x =
-        columns.iter().zip(unit.iter().zip(above)).map(|(column, (unit, above))| column.least + unit * above);
-    within(x.collect(), columns, capacity)
+    columns
+        .iter()
+        .zip(unit.iter().zip(above))
+        .map(|(column, (unit, above))| column.least + unit * above)
+        .collect()
 }
 
 /// What lower bounds leave of the pools.

@@ -4,6 +4,7 @@
 //! at its least; on nodes that got something new the rest is then divided anew, elsewhere nothing changes.
 
 use edgeloom_common::units::MilliCores;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::{Seat, divide, seats};
@@ -55,13 +56,14 @@ fn refilled(world: &World<'_>, snapshot: &Snapshot, (tight, again): (&Snapshot, 
         let changed = again.plans.iter().find(|plan| plan.job == before.job.name);
         let mut plan = changed.unwrap_or(&small.plan).clone();
         restore(&mut plan, &before.plan, |node| !touched.contains(&node), world);
-        held.insert(before.job.name.clone(), Held { plan, ..Held::of(before) });
+        held.insert(before.job.name.clone(), Held { plan: Cow::Owned(plan), ..Held::of(before) });
     }
     for waiting in &snapshot.waiting {
         if let Some(plan) = again.plans.iter().find(|plan| plan.job == waiting.job.name) {
             let (job, profiles) = (&waiting.job, &waiting.profiles);
             let enough = &crate::ledger::UNKNOWN;
-            let own = Held { job, plan: plan.clone(), profiles, change: Change::Placement, enough };
+            let own =
+                Held { job, plan: Cow::Owned(plan.clone()), profiles, change: Change::Placement, enough };
             held.insert(job.name.clone(), own);
         }
     }
@@ -69,7 +71,7 @@ fn refilled(world: &World<'_>, snapshot: &Snapshot, (tight, again): (&Snapshot, 
         divide(world, &held, &|division| division.seats.iter().any(|seat| touched.contains(&seat.node)))
     {
         if let Some(own) = held.get_mut(&plan.job) {
-            own.plan = plan;
+            own.plan = Cow::Owned(plan);
         }
     }
     let as_before = |plan: &JobPlan| snapshot.running.iter().any(|running| running.plan == *plan);
@@ -78,7 +80,7 @@ fn refilled(world: &World<'_>, snapshot: &Snapshot, (tight, again): (&Snapshot, 
         again.plans.iter().map(|plan| &plan.job).chain(snapshot.running.iter().map(|it| &it.job.name));
     let mut seen = BTreeSet::new();
     let plans = order.filter(|job| seen.insert(*job)).filter_map(|job| held.get(job));
-    let plans = plans.map(|own| own.plan.clone()).filter(|plan| !as_before(plan)).collect();
+    let plans = plans.map(|own| own.plan.clone().into_owned()).filter(|plan| !as_before(plan)).collect();
     Decision { plans, unplaced: again.unplaced }
 }
 

@@ -2,6 +2,7 @@
 
 use edgeloom_common::ids::{JobName, TaskName};
 use edgeloom_common::units::{Bytes, MilliCores};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::Seat;
@@ -33,7 +34,7 @@ pub(super) fn plans(world: &World<'_>, held: &HeldJobs<'_>, changes: &[Sized<'_>
     let mut after = held.clone();
     for (job, changes) in &by_job {
         if let Some(own) = after.get_mut(*job) {
-            own.plan = with_shares(world, own, changes);
+            own.plan = Cow::Owned(with_shares(world, own, changes));
         }
     }
     let mut plans = Vec::new();
@@ -41,16 +42,16 @@ pub(super) fn plans(world: &World<'_>, held: &HeldJobs<'_>, changes: &[Sized<'_>
         if let Some(prediction) = prediction(world, &after, job)
             && let Some(own) = after.get_mut(job)
         {
-            own.plan.prediction = prediction;
+            own.plan.to_mut().prediction = prediction;
         }
-        plans.extend(after.get(job).map(|own| own.plan.clone()));
+        plans.extend(after.get(job).map(|own| own.plan.clone().into_owned()));
     }
     plans
 }
 
 fn with_shares(world: &World<'_>, held: &Held<'_>, changes: &[&Sized<'_>]) -> JobPlan {
     let graph = JobGraph::of(world, held.job, held.profiles);
-    let mut plan = held.plan.clone();
+    let mut plan = held.plan.clone().into_owned();
     for Sized { seat, cpu, room } in changes {
         let need = graph.vertices.iter().find(|vertex| vertex.name == seat.task);
         let needed = || need.map_or(Bytes(0), |vertex| Bytes(vertex.need.memory.max(0).unsigned_abs()));

@@ -6,6 +6,7 @@ use super::super::{Case, Placed, wire_bits};
 use super::member::Member;
 use super::room::Room;
 use super::shares::{Shares, shares};
+use crate::ledger::Ledger;
 use crate::opt::max_min::{Consumer, fill};
 use crate::plan::JobPlan;
 
@@ -16,10 +17,15 @@ pub(super) fn plans(room: &Room<'_>) -> Vec<JobPlan> {
     let shares = shares(room, &items);
     let mut changed = Vec::new();
     for (index, (member, rates)) in room.members.iter().zip(rates).enumerate() {
-        let ledger = room.ledger(Some(index), &items);
         let graph = member.graph.clone().with_shares(&shares[index]);
-        let case = Case { world: room.world, graph: &graph, ledger: &ledger };
-        changed.extend(changed_plan(&case, member, (&rates, &shares[index])));
+        let with = |ledger: &Ledger| {
+            let case = Case { world: room.world, graph: &graph, ledger };
+            changed_plan(&case, member, (&rates, &shares[index]))
+        };
+        // What is predicted depends on what the others hold, which takes long to add up; whether the plan is another does not.
+        if with(&room.fixed).is_some() {
+            changed.extend(with(&room.ledger(Some(index), &items)));
+        }
     }
     changed
 }

@@ -7,6 +7,7 @@ use edgeloom_common::ids::{NodeId, TaskName};
 use edgeloom_common::job::{ANYWHERE, Constraint, Job, Placement, Resources};
 use edgeloom_common::units::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Index;
 
 use crate::classes::Interval;
 use crate::filter::Amount;
@@ -23,9 +24,9 @@ pub(crate) struct Vertex<'a> {
     pub(crate) name: TaskName,
     pub(crate) need: Amount,
     /// Reference-core seconds an item on each node, `C_i`; 0 where unknown.
-    pub(crate) work_s: Vec<f64>,
+    pub(crate) work_s: PerNode,
     /// Items a second on each node under the requested limits, as profiled; infinite where it was not.
-    pub(crate) pace: Vec<f64>,
+    pub(crate) pace: PerNode,
     /// Cores that the container may use at most; infinite where none are requested.
     pub(crate) cores: f64,
     /// The planner may give more than the request.
@@ -34,6 +35,34 @@ pub(crate) struct Vertex<'a> {
     pub(crate) placement: &'a Placement,
     /// True where a container runs.
     pub(crate) runs: bool,
+}
+
+/// A number of each node. Most jobs' are the same on all, and graphs of all running jobs are made at every decision.
+#[derive(Debug, Clone)]
+pub(crate) enum PerNode {
+    Same(f64),
+    Each(Vec<f64>),
+}
+
+impl PerNode {
+    /// Every number that occurs.
+    pub(crate) fn values(&self) -> &[f64] {
+        match self {
+            Self::Same(number) => std::slice::from_ref(number),
+            Self::Each(numbers) => numbers,
+        }
+    }
+}
+
+impl Index<usize> for PerNode {
+    type Output = f64;
+
+    fn index(&self, node: usize) -> &f64 {
+        match self {
+            Self::Same(number) => number,
+            Self::Each(numbers) => &numbers[node],
+        }
+    }
 }
 
 impl Vertex<'_> {
@@ -71,7 +100,7 @@ pub(crate) struct JobGraph<'a> {
 impl<'a> JobGraph<'a> {
     /// Orders the tasks so that each comes after its inputs; names break ties.
     pub(crate) fn of(world: &World<'_>, job: &'a Job, profiles: &Profiles) -> Self {
-        let mut vertices: Vec<Vertex<'a>> = source_vertex(job, world.nodes.len()).into_iter().collect();
+        let mut vertices: Vec<Vertex<'a>> = source_vertex(job).into_iter().collect();
         let task = |name| task_vertex(world, job, (name, profiles.get(name)));
         vertices.extend(topological(job).into_iter().map(task));
         let index: BTreeMap<&TaskName, usize> =
@@ -140,14 +169,14 @@ impl<'a> JobGraph<'a> {
     }
 }
 
-fn source_vertex(job: &Job, nodes: usize) -> Option<Vertex<'_>> {
+fn source_vertex(job: &Job) -> Option<Vertex<'_>> {
     let source = job.source.as_ref()?;
     let container = source.container.as_ref();
     Some(Vertex {
         name: TaskName::source(),
         need: container.map(|program| Amount::from(&program.resources)).unwrap_or_default(),
-        work_s: vec![0.0; nodes],
-        pace: vec![f64::INFINITY; nodes],
+        work_s: PerNode::Same(0.0),
+        pace: PerNode::Same(f64::INFINITY),
         cores: f64::INFINITY,
         sized: false,
         constraints: &[],
@@ -167,16 +196,22 @@ fn task_vertex<'a>(
         need.cpu = need.cpu.max(Interval::of(&world.nodes, &job.sla).least);
     }
     let declared = task.work.map_or(0.0, edgeloom_common::units::Work::as_secs_f64);
-    let profile = |node: &&Node| profiles.and_then(|by_class| by_class.get(&node.class));
-    let pace = |node: &&Node| {
-        profile(node).map_or(f64::INFINITY, |found| node.core_speed / found.core_speed / found.wall_s)
-    };
+    let (work_s, pace) =
+        profiles.map_or((PerNode::Same(declared), PerNode::Same(f64::INFINITY)), |by_class| {
+            let of = |node: &&Node| by_class.get(&node.class);
+            let work_s = |node: &&Node| of(node).map_or(declared, |found| found.work_s);
+            let pace = |node: &&Node| {
+                of(node).map_or(f64::INFINITY, |found| node.core_speed / found.core_speed / found.wall_s)
+            };
+            let nodes = || world.nodes.iter();
+            (PerNode::Each(nodes().map(work_s).collect()), PerNode::Each(nodes().map(pace).collect()))
+        });
     Vertex {
         name: name.clone(),
         cores: cores(need.cpu),
         need,
-        work_s: world.nodes.iter().map(|node| profile(node).map_or(declared, |found| found.work_s)).collect(),
-        pace: world.nodes.iter().map(pace).collect(),
+        work_s,
+        pace,
         sized: task.program.resources.cpu_sized,
         constraints: &task.constraints,
         placement: &task.placement,

@@ -176,7 +176,7 @@ impl Numbers {
     fn allowed(&self, world: &World<'_>, graph: &JobGraph<'_>, vertex: usize) -> Option<Vec<usize>> {
         let wanted = &graph.vertices[vertex];
         let fixed = graph.fixed(vertex);
-        let works = wanted.work_s.iter().any(|work_s| *work_s > 0.0);
+        let works = wanted.work_s.values().iter().any(|work_s| *work_s > 0.0);
         if wanted.constraints.is_empty() && fixed.is_none() && !works && !world.tainted {
             return None;
         }

@@ -15,6 +15,8 @@ pub struct Instance {
     /// Parts of 65536 of the largest machine: what is free, and what is asked.
     pub availability: Vec<Vector>,
     pub demand: Vec<Vector>,
+    /// How many containers each demand is the sum of, since they have to share a machine.
+    pub members: Vec<usize>,
     /// Container, machine, cost.
     pub arcs: Vec<(usize, usize, i64)>,
 }
@@ -51,7 +53,12 @@ impl Instance {
             let open = floor.machines(unit).iter().filter(|machine| floor.takes(**machine, unit));
             arcs.extend(open.map(|machine| (unit, *machine, cost(formula, demand, &columns[*machine]))));
         }
-        Some(Self { availability: columns.iter().map(|column| column.parts).collect(), demand, arcs })
+        Some(Self {
+            availability: columns.iter().map(|column| column.parts).collect(),
+            demand,
+            members: units.units.iter().map(|unit| unit.members.len()).collect(),
+            arcs,
+        })
     }
 }
 

@@ -1,11 +1,12 @@
 //! The layer store of this node: what Docker pulls through, and what neighbours may have of it.
 //!
-//! In: `[layers]` of agent.toml, the membership, and from each document where neighbours are and what they may
-//! have. Without a budget there is no store, and Docker asks the registry itself.
+//! In: `[layers]` of agent.toml, the membership, and from each document where neighbours are, what they may have
+//! and what flows have of links. Without a budget there is no store, and Docker asks the registry itself.
 
 use crate::config::{Config, LayerSettings, Link};
 use crate::join::Live;
-use edgeloom_blobs::{Digest, Grants, Neighbours, Proxy, Sources, Store, StoreError};
+use crate::lanes;
+use edgeloom_blobs::{Digest, Grants, Neighbours, Pace, Proxy, Sources, Store, StoreError};
 use edgeloom_common::desired::DesiredState;
 use edgeloom_common::ids::NodeId;
 use std::collections::BTreeMap;
@@ -31,8 +32,9 @@ pub(crate) enum LayersError {
 pub(crate) struct Layers {
     proxy: Proxy,
     pulls: TcpListener,
+    exchange: Exchange,
     /// None on a machine that has not joined: its neighbours could not tell who it is.
-    exchange: Option<(Exchange, TcpListener)>,
+    asked: Option<(Neighbours, TcpListener)>,
 }
 
 /// Between this node and its neighbours; follows the documents.
@@ -40,7 +42,8 @@ pub(crate) struct Layers {
 pub(crate) struct Exchange {
     config: Arc<Config>,
     sources: Sources,
-    neighbours: Neighbours,
+    pace: Pace,
+    neighbours: Option<Neighbours>,
 }
 
 impl Layers {
@@ -55,32 +58,35 @@ impl Layers {
         }
         let store = Store::open(&config.state_dir.join("layers"), budget)?;
         let (pulls, address) = listen(LOOPBACK).await?;
-        let sources = Sources::new(config.node.clone(), live.map(Live::asking_config));
+        let pace = Pace::new(lanes::METER);
+        let sources = Sources::new(config.node.clone(), live.map(Live::asking_config)).paced(pace.clone());
         let proxy = Proxy::new(store.clone(), sources.clone(), address);
-        let exchange = match live {
+        let asked = match live {
             Some(live) => {
                 let (asked, _) = listen(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))).await?;
                 let neighbours = Neighbours::new(store, live.asked_config());
-                Some((Exchange { config: Arc::clone(config), sources, neighbours }, asked))
+                Some((neighbours.with_priority(edgeloom_net::PULL_PRIORITY), asked))
             }
             None => None,
         };
-        Ok(Some(Self { proxy, pulls, exchange }))
+        let neighbours = asked.as_ref().map(|(neighbours, _)| neighbours.clone());
+        let exchange = Exchange { config: Arc::clone(config), sources, pace, neighbours };
+        Ok(Some(Self { proxy, pulls, exchange, asked }))
     }
 
     pub(crate) fn proxy(&self) -> Proxy {
         self.proxy.clone()
     }
 
-    pub(crate) fn exchange(&self) -> Option<Exchange> {
-        self.exchange.as_ref().map(|(exchange, _)| exchange.clone())
+    pub(crate) fn exchange(&self) -> Exchange {
+        self.exchange.clone()
     }
 
     /// Serves until the future is dropped.
     pub(crate) async fn serve(self) {
         let pulls = self.proxy.serve(self.pulls);
-        match self.exchange {
-            Some((Exchange { neighbours, .. }, asked)) => {
+        match self.asked {
+            Some((neighbours, asked)) => {
                 tokio::join!(pulls, neighbours.serve(asked));
             }
             None => pulls.await,
@@ -96,9 +102,16 @@ impl Exchange {
         let place = |link: &Link| (link.neighbour.clone(), (at(link), self.config.layers.port).into());
         let places: BTreeMap<NodeId, SocketAddr> = self.config.links.iter().map(place).collect();
         self.sources.set(places);
+        self.pace.set(lanes::of(&self.config.links, document));
         let images = |texts: &[String]| texts.iter().filter_map(|text| text.parse::<Digest>().ok()).collect();
         let grants = document.layer_grants.iter().map(|(node, texts)| (node.clone(), images(texts)));
-        self.neighbours.grant(grants.collect::<Grants>());
+        let grants: Grants = grants.collect();
+        self.neighbours.iter().for_each(|neighbours| neighbours.grant(grants.clone()));
+    }
+
+    /// What registries are read at.
+    pub(crate) fn pace(&self) -> Pace {
+        self.pace.clone()
     }
 }
 

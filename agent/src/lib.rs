@@ -12,6 +12,7 @@ pub mod doctor;
 pub mod engine;
 mod inventory;
 pub mod join;
+mod lanes;
 mod layers;
 mod logs;
 mod measure;

@@ -7,6 +7,7 @@ use crate::CHUNK_BYTES;
 use crate::digest::Digest;
 use crate::failure::{Blame, Failure, FetchError, SILENCE_MAX};
 use crate::http::HttpError;
+use crate::pace::Toll;
 use crate::reader::{Check, Progress, Reader};
 use crate::sources::{Place, Sources};
 use crate::store::{Partial, Store};
@@ -197,7 +198,8 @@ impl Flight {
         let mut file = tokio::fs::File::from_std(copy);
         file.set_max_buf_size(CHUNK_BYTES);
         let (before, began) = (partial.bytes, Instant::now());
-        let ended = self.take_in(answer.into_body(), partial, &mut file).await;
+        let toll = sources.toll(place, &answer);
+        let ended = self.take_in((answer.into_body(), toll), partial, &mut file).await;
         let came = partial.bytes - before;
         self.pull.count(place, came);
         sources.learn(place, came, began.elapsed());
@@ -222,7 +224,7 @@ impl Flight {
 
     async fn take_in(
         &self,
-        mut body: Incoming,
+        (mut body, toll): (Incoming, Option<Toll>),
         partial: &mut Partial,
         file: &mut tokio::fs::File,
     ) -> Result<Transfer, FetchError> {
@@ -250,6 +252,9 @@ impl Flight {
             self.progress.send_modify(|progress| progress.written = partial.bytes - 1);
             if self.flights.abandoned(&digest) {
                 return Ok(Transfer::Abandoned);
+            }
+            if let Some(toll) = &toll {
+                toll.pay(bytes.len()).await;
             }
         }
     }

@@ -9,7 +9,7 @@ use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -45,6 +45,10 @@ pub enum HttpError {
     #[error("{host} sent something else than {wanted}")]
     Content { host: String, wanted: String },
 }
+
+/// Our end of the connection that an answer comes over.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Local(pub(crate) IpAddr);
 
 /// Header fields of a request.
 pub(crate) type Fields = Vec<(HeaderName, String)>;
@@ -137,6 +141,7 @@ async fn exchange(way: &Way, url: &Uri, question: Question<'_>) -> Result<Respon
         None => TcpStream::connect((bare, port)).await,
     };
     let stream = stream.map_err(unreachable)?;
+    let local = stream.local_addr().map(|address| Local(address.ip().to_canonical()));
     let path = url.path_and_query().map_or("/", |path| path.as_str());
     let Question { method, fields, body } = question;
     let mut request =
@@ -153,7 +158,11 @@ async fn exchange(way: &Way, url: &Uri, question: Question<'_>) -> Result<Respon
     } else {
         Box::new(stream)
     };
-    send(stream, request).await.map_err(broken)
+    let mut answer = send(stream, request).await.map_err(broken)?;
+    if let Ok(local) = local {
+        answer.extensions_mut().insert(local);
+    }
+    Ok(answer)
 }
 
 /// A connection, in plain text or not: as one type it needs the code of HTTP once.

@@ -16,6 +16,9 @@ use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper::header::HeaderMap;
 use hyper::{Method, Request, Response, StatusCode};
+use nix::errno::Errno;
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::Priority;
 use rustls::ServerConfig;
 use rustls::client::verify_server_name;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -39,6 +42,8 @@ pub type Grants = BTreeMap<NodeId, BTreeSet<Digest>>;
 pub struct Neighbours {
     store: Store,
     tls: Arc<ServerConfig>,
+    /// What sends tell the kernel of themselves.
+    priority: Option<u32>,
     grants: Arc<RwLock<Grants>>,
 }
 
@@ -46,7 +51,13 @@ impl Neighbours {
     /// Serves nobody until [`grant`](Self::grant) says whom; `tls` has to ask for certificates of the cluster.
     #[must_use]
     pub fn new(store: Store, tls: Arc<ServerConfig>) -> Self {
-        Self { store, tls, grants: Arc::default() }
+        Self { store, tls, priority: None, grants: Arc::default() }
+    }
+
+    /// The same; connections have this `SO_PRIORITY` (socket(7)), by which the kernel tells them from others'.
+    #[must_use]
+    pub fn with_priority(self, priority: u32) -> Self {
+        Self { priority: Some(priority), ..self }
     }
 
     /// These images, and no others from now on.
@@ -60,6 +71,9 @@ impl Neighbours {
     }
 
     async fn converse(self, stream: TcpStream) {
+        if let Some(priority) = self.priority {
+            set_priority(&stream, priority);
+        }
         let shaken = timeout(HANDSHAKE_TIME, TlsAcceptor::from(Arc::clone(&self.tls)).accept(stream)).await;
         let stream = match shaken {
             Ok(Ok(stream)) => stream,
@@ -148,6 +162,14 @@ impl Neighbours {
         let is = |named: &Named| named.digest().is_some_and(|digest| digest == *wanted);
         let below = |named: &Named| named.digest().is_some_and(|one| self.names(&one, wanted, depth - 1));
         config.iter().chain(&layers).chain(&manifests).any(is) || manifests.iter().any(below)
+    }
+}
+
+/// Without it layers are served all the same, among whatever else the node sends.
+fn set_priority(stream: &TcpStream, priority: u32) {
+    let priority = i32::try_from(priority).map_err(|_| Errno::EINVAL);
+    if let Err(error) = priority.and_then(|priority| setsockopt(stream, Priority, &priority)) {
+        tracing::debug!(%error, "layers for a neighbour have no class of their own");
     }
 }
 

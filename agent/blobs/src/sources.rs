@@ -1,7 +1,8 @@
 //! Where a blob may come from, the cheapest first, by what each place gave before.
 
 use crate::digest::Digest;
-use crate::http::{Fields, HttpError, Way, ask, put};
+use crate::http::{Fields, HttpError, Local, Way, ask, put};
+use crate::pace::{Pace, Toll};
 use crate::upstream::Upstream;
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::join::node_name;
@@ -47,6 +48,7 @@ struct State {
 pub struct Sources {
     own: NodeId,
     tls: Option<Arc<ClientConfig>>,
+    pace: Option<Pace>,
     state: Arc<Mutex<State>>,
 }
 
@@ -55,7 +57,13 @@ impl Sources {
     /// trusts its cluster. Without it nobody else is asked.
     #[must_use]
     pub fn new(own: NodeId, tls: Option<Arc<ClientConfig>>) -> Self {
-        Self { own, tls, state: Arc::default() }
+        Self { own, tls, pace: None, state: Arc::default() }
+    }
+
+    /// The same; registries are read at this pace.
+    #[must_use]
+    pub fn paced(self, pace: Pace) -> Self {
+        Self { pace: Some(pace), ..self }
     }
 
     /// These neighbours may have blobs, and serve them at these addresses.
@@ -83,6 +91,12 @@ impl Sources {
         });
         places.sort_by(|(x, a), (y, b)| y.total_cmp(x).then_with(|| a.cmp(b)));
         places.into_iter().map(|(_, place)| place).collect()
+    }
+
+    /// What holds an answer back; nothing does where the sender is one of us, whose kernel shapes it.
+    pub(crate) fn toll<T>(&self, place: &Place, answer: &Response<T>) -> Option<Toll> {
+        let Place::Registry(_) = place else { return None };
+        self.pace.as_ref()?.toll(answer.extensions().get::<Local>()?.0)
     }
 
     /// A place gave so many bytes in this time.

@@ -4,6 +4,7 @@ use crate::config::Link;
 use crate::network::{Neighbours, NetworkThread};
 use crate::node::Node;
 use crate::wire::Up;
+use edgeloom_blobs::Pace;
 use edgeloom_common::desired::SCHEMA;
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::report::{LinkReport, Links};
@@ -27,14 +28,17 @@ pub(super) struct Ends {
     pub(super) lost: broadcast::Sender<String>,
     /// Changes of the kernel, of which some are of our addresses.
     pub(super) changes: watch::Receiver<u64>,
+    /// Knows over which interfaces registries are read; none without a layer store.
+    pub(super) pace: Option<Pace>,
 }
 
 /// Probes the links for ever.
 pub(super) async fn run(node: Node, ends: Ends) {
     let (sender, events) = mpsc::channel(EVENTS);
-    let Ends { up, connected, lost, changes } = ends;
+    let Ends { up, connected, lost, changes, pace } = ends;
     let places = Places { links: node.config.links.clone(), neighbours: node.network.neighbours(), changes };
-    tokio::join!(probe(places, sender, lost), follow(&node.network, events, up, connected));
+    let voice = Voice { up, pace };
+    tokio::join!(probe(places, sender, lost), follow(&node.network, events, voice, connected));
 }
 
 /// Probes until nobody listens; begins anew when an end of a link has got another address.
@@ -114,7 +118,7 @@ fn place(link: &Link, own: &BTreeMap<String, Vec<Address>>, neighbours: &Neighbo
 async fn follow(
     network: &NetworkThread,
     mut events: mpsc::Receiver<LinkEvent>,
-    up: mpsc::Sender<Up>,
+    voice: Voice,
     mut connected: watch::Receiver<u64>,
 ) {
     let mut latest = None;
@@ -123,20 +127,31 @@ async fn follow(
             event = events.recv() => match event {
                 None => return,
                 Some(LinkEvent::Report(links)) => {
-                    say(&up, latest.insert(links)).await;
+                    voice.say(latest.insert(links)).await;
                 }
                 Some(LinkEvent::Up(neighbour)) => turn(network, neighbour, true).await,
                 Some(LinkEvent::Down(neighbour)) => turn(network, neighbour, false).await,
             },
             Ok(()) = connected.changed() => if let Some(links) = &latest {
-                say(&up, links).await;
+                voice.say(links).await;
             },
         }
     }
 }
 
-async fn say(up: &mpsc::Sender<Up>, links: &[LinkReport]) {
-    let _ = up.send(Up::Links(Links { schema: SCHEMA, links: links.to_vec() })).await;
+/// Tells the controller of links.
+struct Voice {
+    up: mpsc::Sender<Up>,
+    pace: Option<Pace>,
+}
+
+impl Voice {
+    async fn say(&self, links: &[LinkReport]) {
+        let used = self.pace.as_ref().map(Pace::used).unwrap_or_default();
+        let mut links = links.to_vec();
+        links.iter_mut().for_each(|link| link.pulls = used.contains(&link.interface));
+        let _ = self.up.send(Up::Links(Links { schema: SCHEMA, links })).await;
+    }
 }
 
 async fn turn(network: &NetworkThread, neighbour: NodeId, up: bool) {
@@ -227,6 +242,6 @@ mod tests {
             }
             drop(sender);
         };
-        tokio::join!(follow(&network, events, up, connected), hearing);
+        tokio::join!(follow(&network, events, Voice { up, pace: None }, connected), hearing);
     }
 }

@@ -12,7 +12,7 @@ mod watch;
 use crate::collect::{self, Collector};
 use crate::config::Config;
 use crate::join::{self, Live};
-use crate::layers::Layers;
+use crate::layers::{Exchange, Layers};
 use crate::node::{Node, OpenError};
 use crate::session::{self, Credentials, SessionSettings};
 use crate::store::{self, Lock, StateError};
@@ -125,7 +125,8 @@ fn start(
     // Counts connections: whoever publishes by exception says everything again when it changes.
     let (connections, connected) = latest::channel(0_u64);
     let mut settings = node.worker_settings(worker.lock)?;
-    settings.exchange = worker.layers.as_ref().and_then(Layers::exchange);
+    settings.exchange = worker.layers.as_ref().map(Layers::exchange);
+    let pace = settings.exchange.as_ref().map(Exchange::pace);
     let layers = worker.layers;
     let worker = Worker::new(settings, up.clone()).watched_by(worker.service);
     let Config { state_dir, images, .. } = &*node.config;
@@ -174,7 +175,7 @@ fn start(
         "inventory",
         Box::pin(report::inventories(node.clone(), up.clone(), connected.clone(), images_changed)),
     );
-    spawn("links", Box::pin(links::run(node.clone(), links::Ends { up, connected, lost, changes })));
+    spawn("links", Box::pin(links::run(node.clone(), links::Ends { up, connected, lost, changes, pace })));
     Ok(tasks)
 }
 

@@ -3,17 +3,17 @@
 mod registry;
 mod site;
 
-use edgeloom_blobs::{Counts, Proxy, Sources, Store, Upstream};
+use edgeloom_blobs::{Counts, Lane, Meter, Pace, Proxy, Sources, Store, Upstream};
 use edgeloom_common::confidential::Login;
 use edgeloom_common::secret::Secret;
-use edgeloom_common::units::Bytes as Size;
+use edgeloom_common::units::{BitRate, Bytes as Size, PULL_PART, TCP_GOODPUT};
 use http_body_util::BodyExt;
 use hyper::StatusCode;
 use hyper::body::Bytes;
 use registry::Registry;
 use site::{ask, blob, bytes, layer, login, manifest};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 
 const BUDGET: Size = Size(1 << 20);
@@ -35,8 +35,11 @@ impl Site {
 
 /// One life of the agent.
 async fn proxy(folder: &Path, budget: Size) -> Proxy {
+    proxy_over(Sources::new("n1".parse().unwrap(), None), folder, budget).await
+}
+
+async fn proxy_over(sources: Sources, folder: &Path, budget: Size) -> Proxy {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let sources = Sources::new("n1".parse().unwrap(), None);
     let proxy = Proxy::new(Store::open(folder, budget).unwrap(), sources, listener.local_addr().unwrap());
     tokio::spawn(proxy.clone().serve(listener));
     proxy
@@ -56,6 +59,30 @@ async fn a_blob_comes_once_whoever_asks_and_is_kept() {
     assert_eq!(site.registry.sent(&digest), data.len());
     let registry = one.counts().registry.0 + two.counts().registry.0;
     assert_eq!(registry, data.len() as u64);
+}
+
+#[tokio::test]
+async fn what_flows_leave_of_a_line_all_downloads_over_it_share() {
+    let site = Site::new().await;
+    let meter = Meter { interface_of: |_| Some("line".to_owned()), received: |_| None };
+    let pace = Pace::new(meter);
+    let lane = Lane { capacity: BitRate(12_000_000), reserved: BitRate(4_000_000) };
+    pace.set([("line".to_owned(), lane)].into());
+    let sources = Sources::new("n1".parse().unwrap(), None).paced(pace.clone());
+    let proxy = proxy_over(sources, site.folder.path(), BUDGET).await;
+    let blobs = [layer(400_000), layer(500_000)];
+    let digests = [site.registry.hold(&blobs[0]), site.registry.hold(&blobs[1])];
+    let ticket = proxy.admit(site.upstream(None));
+    let began = Instant::now();
+    let (a, b) =
+        tokio::join!(async { bytes(blob(&ticket, &digests[0], None).await).await.unwrap() }, async {
+            bytes(blob(&ticket, &digests[1], None).await).await.unwrap()
+        },);
+    assert!([a, b] == blobs && pace.used().contains("line"));
+    let least_s = 900_000.0 * 8.0 / (8_000_000.0 * PULL_PART * TCP_GOODPUT);
+    // The first bytes come at once, and so do those that were late.
+    let took_s = began.elapsed().as_secs_f64();
+    assert!(took_s > 0.85 * least_s, "{took_s} s, at the rate of the line {least_s} s");
 }
 
 #[tokio::test]

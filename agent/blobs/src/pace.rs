@@ -1,0 +1,278 @@
+//! How fast registries are read where their bytes come over a link that flows of jobs take too.
+//!
+//! Nobody of ours shapes what a registry sends, so it is held back by reading slowly: TCP's window closes. All
+//! downloads over one interface together get what flows leave of it, or what nobody used lately where that is
+//! more: a job that waits for this very pull sends nothing yet. In: what flows have of each interface, what the
+//! interface receives, bytes as they are read. Out: waiting. Invariant: a pull is never held below
+//! [`LEAST`] of the interface, and where nothing is known of an interface it is not held at all.
+
+use edgeloom_common::units::{BitRate, PULL_PART, TCP_GOODPUT};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+
+/// Part of an interface that flows never reserve, and pulls always have.
+const LEAST: f64 = 0.05;
+/// How often the interface is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Looks that count: two seconds, in which items that come one by one make a rate.
+const LOOKS: usize = 8;
+/// A look after a longer time says nothing of how fast others are now.
+const LOOK_MAX: Duration = Duration::from_secs(1);
+/// How much of a late turn may be made up for.
+const CREDIT: Duration = Duration::from_millis(50);
+
+/// An interface that links of ours use: wire rates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lane {
+    pub capacity: BitRate,
+    /// What flows that come in have of it.
+    pub reserved: BitRate,
+}
+
+/// What the kernel says of interfaces.
+#[derive(Debug, Clone, Copy)]
+pub struct Meter {
+    /// The interface that has an address of ours.
+    pub interface_of: fn(IpAddr) -> Option<String>,
+    /// Bytes that it has received, as it counts them.
+    pub received: fn(&str) -> Option<u64>,
+}
+
+/// A handle; clones share the rates.
+#[derive(Clone)]
+pub struct Pace {
+    meter: Meter,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    lanes: BTreeMap<String, Lane>,
+    /// Of those, or of interfaces that were once among them, the ones that registries were read over.
+    turns: BTreeMap<String, Turn>,
+}
+
+/// Whose turn it is on an interface.
+#[derive(Debug)]
+struct Turn {
+    /// When the next byte may be read.
+    next: Instant,
+    /// The last look, and what the interface had received then.
+    looked: Option<(Instant, u64)>,
+    /// Bits that pulls have read since.
+    own_bits: f64,
+    /// Bits a second that others received, the newest last.
+    others: VecDeque<f64>,
+}
+
+/// A download over an interface with a rate.
+#[derive(Debug, Clone)]
+pub(crate) struct Toll {
+    pace: Pace,
+    interface: String,
+}
+
+impl Pace {
+    /// Holds nothing back until [`set`](Self::set) says how much there is.
+    #[must_use]
+    pub fn new(meter: Meter) -> Self {
+        Self { meter, state: Arc::default() }
+    }
+
+    /// These interfaces, by name, and no others from now on.
+    pub fn set(&self, lanes: BTreeMap<String, Lane>) {
+        self.lock(|state| state.lanes = lanes);
+    }
+
+    /// The interfaces of [`set`](Self::set) over which registries were read so far.
+    #[must_use]
+    pub fn used(&self) -> BTreeSet<String> {
+        self.lock(|state| {
+            state.turns.keys().filter(|name| state.lanes.contains_key(*name)).cloned().collect()
+        })
+    }
+
+    /// For a connection with this address of ours; none where nothing is known of its interface.
+    pub(crate) fn toll(&self, local: IpAddr) -> Option<Toll> {
+        let interface = (self.meter.interface_of)(local)?;
+        self.lock(|state| {
+            state.lanes.get(&interface)?;
+            state.turns.entry(interface.clone()).or_insert_with(Turn::new);
+            Some(())
+        })?;
+        Some(Toll { pace: self.clone(), interface })
+    }
+
+    fn lock<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        work(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl fmt::Debug for Pace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pace").field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+impl Toll {
+    /// Waits until so many bytes may have been read.
+    pub(crate) async fn pay(&self, bytes: usize) {
+        let received = self.pace.meter.received;
+        let until = self.pace.lock(|state| {
+            let lane = *state.lanes.get(&self.interface)?;
+            let turn = state.turns.get_mut(&self.interface)?;
+            let now = Instant::now();
+            if turn.is_look_due(now) {
+                turn.look(now, received(&self.interface));
+            }
+            Some(turn.pay(lane, bytes, now))
+        });
+        if let Some(until) = until {
+            sleep_until(until).await;
+        }
+    }
+}
+
+impl Turn {
+    fn new() -> Self {
+        Self { next: Instant::now(), looked: None, own_bits: 0.0, others: VecDeque::new() }
+    }
+
+    fn is_look_due(&self, now: Instant) -> bool {
+        self.looked.is_none_or(|(at, _)| now.duration_since(at) >= LOOK_EVERY)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a second's bytes are far below 2^52")]
+    fn look(&mut self, now: Instant, received: Option<u64>) {
+        let Some(received) = received else { return };
+        if let Some((at, before)) = self.looked {
+            let took = now.duration_since(at);
+            if took > LOOK_MAX {
+                self.others.clear();
+            } else {
+                let bits = received.saturating_sub(before) as f64 * 8.0 - self.own_bits / TCP_GOODPUT;
+                self.others.push_back(bits.max(0.0) / took.as_secs_f64());
+                self.others.drain(..self.others.len().saturating_sub(LOOKS));
+            }
+        }
+        (self.looked, self.own_bits) = (Some((now, received)), 0.0);
+    }
+
+    /// When so many bytes are through.
+    #[expect(clippy::cast_precision_loss, reason = "a frame is small")]
+    fn pay(&mut self, lane: Lane, bytes: usize, now: Instant) -> Instant {
+        let bits = bytes as f64 * 8.0;
+        self.own_bits += bits;
+        let from = self.next.max(now.checked_sub(CREDIT).unwrap_or(now));
+        self.next = from + Duration::from_secs_f64(bits / (self.wire_bps(lane) * TCP_GOODPUT));
+        self.next
+    }
+
+    /// Wire bits a second. The part that is not taken lets whoever sends more be heard, and given more at the next
+    /// look.
+    #[expect(clippy::cast_precision_loss, reason = "a few looks")]
+    fn wire_bps(&self, lane: Lane) -> f64 {
+        let (capacity, reserved) = (lane.capacity.as_f64(), lane.reserved.as_f64());
+        // Until the interface was looked at for all the time that counts, flows are taken to use what they have.
+        let heard = (self.others.len() == LOOKS).then(|| self.others.iter().sum::<f64>() / LOOKS as f64);
+        let unused = heard.map_or(0.0, |others| capacity - others);
+        let left = (capacity - reserved).max(unused);
+        (PULL_PART * left).max(LEAST * capacity).max(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    const MBIT: u64 = 1_000_000;
+    const FRAME: usize = 16 * 1024;
+    /// What the interface of the tests has received.
+    static RECEIVED: AtomicU64 = AtomicU64::new(0);
+
+    fn pace(interfaces: &[&str], reserved: u64) -> Pace {
+        let meter = Meter {
+            interface_of: |address| match address {
+                IpAddr::V4(address) if address.is_loopback() => None,
+                IpAddr::V4(_) => Some("eth0".to_owned()),
+                IpAddr::V6(_) => Some("uncounted".to_owned()),
+            },
+            received: |name| (name == "eth0").then(|| RECEIVED.load(Ordering::Relaxed)),
+        };
+        let pace = Pace::new(meter);
+        let lane = Lane { capacity: BitRate(20 * MBIT), reserved: BitRate(reserved) };
+        pace.set(interfaces.iter().map(|name| ((*name).to_owned(), lane)).collect());
+        pace
+    }
+
+    fn toll(pace: &Pace) -> Option<Toll> {
+        pace.toll([10, 61, 1, 1].into())
+    }
+
+    /// Wire rate that a download reaches in so many seconds while others receive at `others` bits a second.
+    async fn reached(toll: &Toll, seconds: u64, others: u64) -> f64 {
+        let (began, mut read, mut beside) = (Instant::now(), 0_usize, 0);
+        while began.elapsed() < Duration::from_secs(seconds) {
+            toll.pay(FRAME).await;
+            read += FRAME;
+            let own = (FRAME as f64 / TCP_GOODPUT) as u64;
+            let all = (began.elapsed().as_secs_f64() * others as f64 / 8.0) as u64;
+            RECEIVED.fetch_add(own + all - beside, Ordering::Relaxed);
+            beside = all;
+        }
+        read as f64 * 8.0 / TCP_GOODPUT / began.elapsed().as_secs_f64() / MBIT as f64
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pull_gets_what_flows_leave_and_what_they_do_not_use() {
+        let pace = pace(&["eth0"], 12 * MBIT);
+        let toll = toll(&pace).unwrap();
+        let beside = reached(&toll, 20, 12 * MBIT).await;
+        assert!((0.90..=0.96).contains(&(beside / 8.0)), "{beside} of the 8 Mbit/s that are left");
+        reached(&toll, 5, 0).await;
+        let alone = reached(&toll, 20, 0).await;
+        assert!((0.90..=0.96).contains(&(alone / 20.0)), "{alone} of 20 Mbit/s of which nobody uses any");
+        reached(&toll, 3, 12 * MBIT).await;
+        let again = reached(&toll, 20, 12 * MBIT).await;
+        assert!((0.90..=0.96).contains(&(again / 8.0)), "{again}: the flow is back");
+        pace.set(BTreeMap::from([(
+            "eth0".to_owned(),
+            Lane { capacity: BitRate(20 * MBIT), reserved: BitRate(0) },
+        )]));
+        let freed = reached(&toll, 2, 12 * MBIT).await;
+        assert!(freed > 18.0, "{freed}: the job is gone");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn downloads_share_a_rate_and_are_never_starved() {
+        let pace = pace(&["uncounted"], 30 * MBIT);
+        let toll = || pace.toll([0xfd00, 0, 0, 0, 0, 0, 0, 1].into()).unwrap();
+        let (one, two) = (toll(), toll());
+        let began = Instant::now();
+        for _ in 0..50 {
+            tokio::join!(one.pay(FRAME), two.pay(FRAME));
+        }
+        let bps = 100.0 * FRAME as f64 * 8.0 / TCP_GOODPUT / began.elapsed().as_secs_f64();
+        assert!((0.9..=1.06).contains(&(bps / MBIT as f64)), "{bps} of a twentieth of 20 Mbit/s");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_nobody_knows_of_is_not_held_back() {
+        let pace = pace(&["wlan0"], 0);
+        assert!(toll(&pace).is_none() && pace.toll([127, 0, 0, 1].into()).is_none());
+        assert!(pace.used().is_empty());
+        let pace = self::pace(&["eth0"], 0);
+        let toll = toll(&pace).unwrap();
+        assert_eq!(pace.used(), BTreeSet::from(["eth0".to_owned()]));
+        pace.set(BTreeMap::new());
+        let began = Instant::now();
+        toll.pay(1 << 30).await;
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        assert!(pace.used().is_empty());
+    }
+}

@@ -36,7 +36,7 @@ pub(crate) fn decide_alone(
     match room {
         Room::Streaming(strategy) => with_copies(case, others, &entry.profiles, |case| {
             let images = JobImages::of(case.world, case.graph, entry);
-            decide_one(case, strategy, others, &PullCosts::of(case.world, &images, stores))
+            decide_one(case, strategy, others, &PullCosts::of(case, &images, stores))
         }),
         Room::Sla(rules) => alone_in_queue(case, &rules),
         Room::Batch(scheduler) => match alone_in_batch(case, scheduler) {

@@ -7,10 +7,11 @@ use edgeloom_common::units::Bytes;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use crate::case::Case;
 use crate::job_graph::JobGraph;
 use crate::pull::{Fetch, Goodput, Held, Image};
 use crate::snapshot::Waiting;
-use crate::streaming::NO_LIMIT_ITEMS_PER_S;
+use crate::streaming::{NO_LIMIT_ITEMS_PER_S, whole_bits};
 use crate::world::World;
 
 /// Lines whose learnt goodputs differ by less are alike: single pulls scatter by so much.
@@ -80,8 +81,9 @@ pub(crate) struct PullCosts {
 }
 
 impl PullCosts {
-    /// Of a waiting job.
-    pub(crate) fn of(world: &World<'_>, images: &JobImages<'_>, stores: &Stores) -> Self {
+    /// Of a waiting job, beside the flows of others: its own send nothing yet.
+    pub(crate) fn of(case: &Case<'_>, images: &JobImages<'_>, stores: &Stores) -> Self {
+        let world = case.world;
         let (vertices, nodes) = (images.0.len(), world.nodes.len());
         let row = |vertex| (0..nodes).map(|node| images.fetch(stores, vertex, node)).collect();
         let fetches: Vec<Vec<Fetch>> = (0..vertices).map(row).collect();
@@ -94,8 +96,9 @@ impl PullCosts {
         let twins = (0..vertices).map(|vertex| (0..vertex).filter(|other| same(*other, vertex)).collect());
         // A node from which nothing is known is no better than the others.
         let mean = mean(&known);
-        let lines = known.iter().map(|line| line.or(mean)).collect();
-        Self { fetches, twins: twins.collect(), weights: weights(&known), lines }
+        let limited = known.iter().enumerate().map(|(node, line)| beside_flows(case, node, line.or(mean)));
+        let lines: Vec<Option<Goodput>> = limited.collect();
+        Self { fetches, twins: twins.collect(), weights: weights(&lines), lines }
     }
 
     /// Bytes that one vertex would fetch on a node.
@@ -112,7 +115,7 @@ impl PullCosts {
     /// Items a second over the policy's horizon, in which the job waits for its pulls first: nodes pull side by
     /// side, each of them one image after the other. A job that nothing limits has no items to lose.
     pub(crate) fn over_horizon(&self, items_per_s: f64, (world, nodes): (&World<'_>, &[usize])) -> f64 {
-        if items_per_s >= NO_LIMIT_ITEMS_PER_S {
+        if items_per_s >= NO_LIMIT_ITEMS_PER_S || self.fetches.is_empty() {
             return items_per_s;
         }
         items_per_s * self.part_left(nodes, world.policy.horizon_s)
@@ -139,6 +142,18 @@ impl PullCosts {
             vertices.filter(|(vertex, node)| self.twins[*vertex].iter().all(|it| nodes[*it] != *node));
         first.map(|(vertex, node)| (node, self.fetches[vertex][node]))
     }
+}
+
+/// A node's line as far as flows leave it; as it is where they need nothing of it. What they have and do not need
+/// pulls get.
+fn beside_flows(case: &Case<'_>, node: usize, line: Option<Goodput>) -> Option<Goodput> {
+    let (pools, wire) = case.world.pull_line(node);
+    let needed: f64 = pools.iter().map(|pool| case.ledger.needed[*pool]).sum();
+    if needed <= 0.0 {
+        return line;
+    }
+    let left = Goodput::beside_flows(whole_bits(wire), whole_bits(needed));
+    Some(line.map_or(left, |line| line.at_most(left)))
 }
 
 /// The mean of the lines that are known; none where no pull has told of any.

@@ -64,6 +64,8 @@ pub(crate) struct Ledger {
     pub(crate) fresh: BTreeSet<JobName>,
     /// Per pool: wire bits a second given to flows.
     pub(crate) reserved: Vec<f64>,
+    /// Per pool: wire bits a second that flows are predicted to need of that.
+    pub(crate) needed: Vec<f64>,
 }
 
 impl Ledger {
@@ -79,6 +81,7 @@ impl Ledger {
             ruled: false,
             fresh: BTreeSet::new(),
             reserved: vec![0.0; world.capacity.len()],
+            needed: vec![0.0; world.capacity.len()],
         };
         for entry in held {
             ledger.take(world, entry);
@@ -101,8 +104,10 @@ impl Ledger {
             self.containers[node] += u32::from(vertex.runs);
         }
         for flow in &held.plan.flows {
+            let needed = held.plan.needed(flow, world.goodput);
             for pool in world.pools_of(&flow.path) {
                 self.reserved[pool] += flow.rate.as_f64();
+                self.needed[pool] += needed;
             }
         }
     }

@@ -32,6 +32,17 @@ pub struct JobPlan {
     pub reasons: Vec<String>,
 }
 
+impl JobPlan {
+    /// Wire rate that a flow is predicted to need, which may be less than it was given; `goodput` is the payload share
+    /// of a wire rate.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "bytes an item stay far below 2^52")]
+    pub fn needed(&self, flow: &FlowPlan, goodput: f64) -> f64 {
+        let item_bits = flow.volume.0.max(1) as f64 * 8.0 / goodput;
+        (self.prediction.items_per_s * item_bits).min(flow.rate.as_f64())
+    }
+}
+
 /// What one container may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {

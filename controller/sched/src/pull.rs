@@ -8,7 +8,7 @@
 //! configuration is present fetches nothing.
 
 use edgeloom_common::report::{ImageStore, LayerInventory};
-use edgeloom_common::units::{BitRate, Bytes};
+use edgeloom_common::units::{BitRate, Bytes, PULL_PART};
 use std::collections::BTreeSet;
 
 /// Seconds that a pull takes whatever it fetches, and that each layer adds for checking and unpacking.
@@ -17,6 +17,8 @@ const START_S: f64 = 0.134;
 const LAYER_S: f64 = 0.03;
 /// What a new pull counts for beside those before it, when the goodput of a line is learnt.
 const NEWEST: f64 = 0.3;
+/// Part of a line that pulls have whatever flows have: these may not reserve it.
+const LEAST: f64 = 0.05;
 /// Less than this says more about the start of a pull than about the line.
 const TELLING: Bytes = Bytes(256 << 10);
 
@@ -83,6 +85,19 @@ impl Goodput {
     #[must_use]
     pub fn declared(wire: BitRate) -> Self {
         Self((wire.as_f64() * edgeloom_common::units::TCP_GOODPUT).max(1.0))
+    }
+
+    /// Of a line, with this wire rate, of which flows use so much.
+    #[must_use]
+    pub fn beside_flows(wire: BitRate, used: BitRate) -> Self {
+        let (wire, left) = (wire.as_f64(), BitRate(wire.0.saturating_sub(used.0)).as_f64());
+        Self(((PULL_PART * left).max(LEAST * wire) * edgeloom_common::units::TCP_GOODPUT).max(1.0))
+    }
+
+    /// The lower of the two.
+    #[must_use]
+    pub fn at_most(self, other: Self) -> Self {
+        Self(self.0.min(other.0))
     }
 
     /// By one pull, which was alone on the line; none of a small one, which tells more of its start.

@@ -4,7 +4,7 @@ use edgeloom_common::ids::{NodeId, TaskName};
 use edgeloom_common::job::{Job, Taint};
 use edgeloom_common::units::{BitRate, Bytes, MilliCores};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::batch::Packing;
@@ -63,6 +63,8 @@ pub struct Hosting {
     pub held: Arc<Held>,
     /// What pulls get over the line to the registry; none: not known.
     pub goodput: Option<Goodput>,
+    /// Neighbours whose links are that line: what flows need of them, pulls do not get.
+    pub pulls_over: BTreeSet<NodeId>,
     pub taints: Vec<Taint>,
     pub containers_max: u32,
     /// Storage for volumes by class.
@@ -75,6 +77,7 @@ impl Default for Hosting {
             platform: String::new(),
             held: Arc::default(),
             goodput: None,
+            pulls_over: BTreeSet::new(),
             taints: Vec::new(),
             containers_max: u32::MAX,
             volumes: BTreeMap::new(),

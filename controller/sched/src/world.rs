@@ -19,6 +19,8 @@ pub(crate) struct World<'a> {
     pub(crate) graph: Graph,
     /// Wire bits a second that flows may reserve of each pool.
     pub(crate) capacity: Vec<f64>,
+    /// Part of each pool's link that this is.
+    link_share: f64,
     /// Pairs that a link joins, usable or not.
     links: BTreeSet<(usize, usize)>,
     /// The usable arc from one node to another.
@@ -50,6 +52,7 @@ impl<'a> World<'a> {
             nodes,
             index,
             capacity: Vec::new(),
+            link_share: snapshot.link_share,
             links: BTreeSet::new(),
             arcs: BTreeMap::new(),
             goodput: snapshot.goodput,
@@ -108,6 +111,16 @@ impl<'a> World<'a> {
     /// The name of a node.
     pub(crate) fn name(&self, node: usize) -> &'a NodeId {
         &self.nodes[node].id
+    }
+
+    /// Pools of links that bring a node's pulls too, and the wire rate of the widest of these links: they share an
+    /// interface.
+    pub(crate) fn pull_line(&self, node: usize) -> (BTreeSet<usize>, f64) {
+        let neighbours = self.nodes[node].hosting.pulls_over.iter();
+        let arcs = neighbours.filter_map(|neighbour| self.arc(self.index(neighbour)?, node));
+        let pools: BTreeSet<usize> = arcs.map(|arc| self.graph.arcs[arc].pool).collect();
+        let widest = pools.iter().map(|pool| self.capacity[*pool]).fold(0.0, f64::max);
+        (pools, widest / self.link_share)
     }
 
     /// The pools that a path of names draws on, as far as its links exist.

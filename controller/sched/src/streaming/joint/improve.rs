@@ -8,9 +8,8 @@ use super::super::params::{CLAIMS, EQUAL, EVICTIONS, IMPROVEMENTS, MOVE_MARGIN, 
 use super::super::paths::paths;
 use super::super::search::onward;
 use super::super::{Case, Placed};
-use super::member::{Seat, seat};
-use super::room::{Room, worth};
-use crate::images::PullCosts;
+use super::member::{Member, Seat, seat};
+use super::room::Room;
 use crate::ledger::Ledger;
 use crate::snapshot::Change;
 
@@ -32,7 +31,7 @@ pub(super) struct Improve<'r, 'a> {
 /// Changes seats as far as that gains.
 pub(super) fn improve(room: &mut Room<'_>) {
     let items = room.items_per_s(&[]);
-    let worth = worth(&items);
+    let worth = room.worth(&items, &[]);
     let mut search = Improve { room, items, worth, best: None };
     for _ in 0..IMPROVEMENTS {
         if !search.round() {
@@ -72,7 +71,7 @@ impl Improve<'_, '_> {
             self.room.members[job].seat = seat;
         }
         self.items = self.room.items_per_s(&[]);
-        self.worth = worth(&self.items);
+        self.worth = self.room.worth(&self.items, &[]);
         for job in changed {
             let (old, new): (f64, f64) = (before.iter().sum(), self.items.iter().sum());
             let own = format!("{:.3} -> {:.3} items/s here", before[job], self.items[job]);
@@ -92,7 +91,7 @@ impl Improve<'_, '_> {
         let more = |(job, seat): &(usize, Seat)| {
             self.cost(*job, seat) - self.cost(*job, &self.room.members[*job].seat)
         };
-        let gain = worth(&items) - self.worth - seats.iter().map(more).sum::<f64>();
+        let gain = self.room.worth(&items, &seats) - self.worth - seats.iter().map(more).sum::<f64>();
         // As among a newcomer's candidates, less than this is no difference.
         let own: f64 = seats.iter().map(|(job, _)| self.items[*job].powf(WORTH_EXPONENT)).sum();
         let least = own * WORTH_EXPONENT * EQUAL;
@@ -157,11 +156,10 @@ impl Improve<'_, '_> {
     /// Where the placement search comes to from a start.
     pub(super) fn walk(&mut self, ledger: &Ledger, job: usize, start: Vec<usize>) -> Option<Seat> {
         let links = self.room.links_for(Some(job), &self.items);
-        let graph = &self.room.members[job].graph;
+        let Member { graph, pulls, .. } = &self.room.members[job];
         let case = Case { world: self.room.world, graph, ledger };
-        let nothing = PullCosts::default();
         let start = Placed { nodes: start, reasons: Vec::new() };
-        let found = onward(&case, &links, (start, &nothing), &mut self.room.tables)?;
+        let found = onward(&case, &links, (start, pulls), &mut self.room.tables)?;
         let seat = seat(self.room.world, graph, found.placed.nodes, found.flows);
         Some(Seat { reasons: found.placed.reasons, ..seat })
     }

@@ -5,6 +5,7 @@ use edgeloom_common::job::Kind;
 use super::super::online::Strategy;
 use super::super::params::NO_LIMIT_ITEMS_PER_S;
 use super::super::{Routed, nodes_of, wire_bits};
+use crate::images::PullCosts;
 use crate::job_graph::{Edge, JobGraph};
 use crate::ledger::Held;
 use crate::plan::FlowPlan;
@@ -32,6 +33,8 @@ pub(super) struct Member<'a> {
     /// Sized tasks have no limit of cores here: their shares follow from the throughput.
     pub(super) graph: JobGraph<'a>,
     pub(super) change: Change,
+    /// Of a newcomer; what runs has its images, and what it would pull elsewhere is not known.
+    pub(super) pulls: PullCosts,
     pub(super) seat: Seat,
     /// Why it sits elsewhere than before, for people.
     pub(super) why: Option<String>,
@@ -55,7 +58,7 @@ impl<'a> Member<'a> {
         let flows = routed(world, &graph, &nodes, &held.plan.flows)?;
         let seat = seat(world, &graph, nodes, flows);
         let change = if graph.has_rules { held.change.min(Change::Routes) } else { held.change };
-        Some(Self { held: Some(held), graph, change, seat, why: None })
+        Some(Self { held: Some(held), graph, change, pulls: PullCosts::default(), seat, why: None })
     }
 
     /// Whether it sits on other nodes than it runs on.

@@ -7,7 +7,7 @@ use super::super::{Case, Placed, Stuck};
 use super::improve::improve;
 use super::member::{Member, Seat, seat};
 use super::plans::plans;
-use super::room::{Room, worth};
+use super::room::Room;
 use crate::images::PullCosts;
 use crate::job_graph::JobGraph;
 use crate::ledger::HeldJobs;
@@ -30,8 +30,9 @@ pub(crate) fn newcomer(case: &Case<'_>, others: &HeldJobs<'_>, pulls: &PullCosts
     let first = found[0].placed.nodes.clone();
     let empty = seat(case.world, &graph, first.clone(), Vec::new());
     let change = Change::Placement;
-    room.members.push(Member { held: None, graph: graph.clone(), change, seat: empty, why: None });
-    let Some(seat) = best(&room, found, pulls) else {
+    let pulls = pulls.clone();
+    room.members.push(Member { held: None, graph: graph.clone(), change, pulls, seat: empty, why: None });
+    let Some(seat) = best(&room, found) else {
         return Err(no_bandwidth(case, &first));
     };
     if let Some(member) = room.members.last_mut() {
@@ -81,17 +82,16 @@ fn make_room(
 
 /// The candidate that is worth most to all members; the first, which is the cheapest, of equals. The
 /// newcomer is the last member.
-fn best(room: &Room<'_>, found: Vec<Found>, pulls: &PullCosts) -> Option<Seat> {
+fn best(room: &Room<'_>, found: Vec<Found>) -> Option<Seat> {
     let newcomer = room.members.len() - 1;
     let mut best: Option<(f64, Seat)> = None;
     for Found { placed: Placed { nodes, reasons }, flows } in found {
         let seat = Seat { reasons, ..seat(room.world, &room.members[newcomer].graph, nodes, flows) };
         let trial = [(newcomer, seat)];
-        let mut items = room.items_per_s(&trial);
+        let items = room.items_per_s(&trial);
+        let worth = room.worth(&items, &trial);
         let [(_, seat)] = trial;
         let works = room.works(&seat, items[newcomer]);
-        items[newcomer] = pulls.over_horizon(items[newcomer], (room.world, &seat.nodes));
-        let worth = worth(&items);
         if works && best.as_ref().is_none_or(|(top, _)| worth > top * (1.0 + EQUAL / 10.0)) {
             best = Some((worth, seat));
         }

@@ -141,6 +141,16 @@ impl<'a> Room<'a> {
         below.iter().zip(above).map(|(below, above)| below + above).collect()
     }
 
+    /// How good throughputs are together, with some members in other seats: a concave sum, so that a slow job's gain
+    /// counts more than a fast one's. A newcomer makes nothing while it waits for its pulls.
+    pub(super) fn worth(&self, items: &[f64], other: &[(usize, Seat)]) -> f64 {
+        let seated = self.members.iter().zip(self.seats(other)).zip(items);
+        let made = seated.map(|((member, seat), items)| {
+            member.pulls.over_horizon(*items, (self.world, &seat.nodes)).powf(WORTH_EXPONENT)
+        });
+        made.sum()
+    }
+
     /// The members' seats, some of them replaced.
     fn seats<'s>(&'s self, other: &'s [(usize, Seat)]) -> Vec<&'s Seat> {
         let mut seats: Vec<&Seat> = self.members.iter().map(|member| &member.seat).collect();
@@ -161,10 +171,4 @@ impl<'a> Room<'a> {
 fn consumer(seat: &Seat, capacity: &[f64]) -> Consumer {
     let alone = seat.uses.iter().map(|(pool, amount)| capacity[*pool] / amount);
     Consumer { uses: seat.uses.clone(), weight: alone.fold(seat.limit, f64::min), limit: seat.limit }
-}
-
-/// How good throughputs are together: a concave sum, so that a slow job's gain counts more than a fast
-/// one's.
-pub(super) fn worth(items: &[f64]) -> f64 {
-    items.iter().map(|items| items.powf(WORTH_EXPONENT)).sum()
 }

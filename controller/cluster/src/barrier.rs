@@ -84,6 +84,8 @@ impl Step<'_> {
             copies: target.copies.clone(),
             layer_grants: target.layer_grants.clone(),
             prefetch: target.prefetch.clone(),
+            // Pulls give way before flows get what they had.
+            reserved: target.reserved.clone(),
             ..now
         }
     }

@@ -7,6 +7,7 @@ use crate::copies::{CopyKeys, add_copies};
 use crate::missing::sha256;
 use crate::model::{JobRecord, Model};
 use crate::pulls;
+use crate::reserved;
 use crate::topology::{DownLinks, alternates, next_hops, pair};
 use crate::vault::Vault;
 use edgeloom_common::desired::{
@@ -49,6 +50,7 @@ pub(crate) fn documents(model: &Model, ground: &Ground<'_>) -> Documents {
         add_stops(&mut documents, record, plan);
         for flow in &plan.flows {
             add_flow(&mut documents, flow, flow_key(model, record, plan, flow));
+            reserved::add(&mut documents, flow);
         }
     }
     add_images(&mut documents, model);

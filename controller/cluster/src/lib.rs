@@ -41,6 +41,7 @@ mod record;
 mod regain;
 mod registry;
 mod replan;
+mod reserved;
 mod salvage;
 mod state;
 mod store;

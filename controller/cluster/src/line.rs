@@ -20,6 +20,23 @@ pub(crate) struct Line {
     finished: VecDeque<Finished>,
 }
 
+/// What the controller knows of a pull.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Known {
+    /// Bytes of layers; none where no task waited for the image.
+    pub(crate) bytes_predicted: Option<Bytes>,
+    /// What flows leave of the line; none where they have nothing of it.
+    pub(crate) left: Option<Goodput>,
+}
+
+/// A line beside flows.
+fn beside(line: Option<Goodput>, left: Option<Goodput>) -> Option<Goodput> {
+    match (line, left) {
+        (Some(line), Some(left)) => Some(line.at_most(left)),
+        (line, left) => line.or(left),
+    }
+}
+
 /// A pull that is done.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Finished {
@@ -37,22 +54,24 @@ impl Line {
         self.goodput
     }
 
-    /// Takes in a pull that is done, with the bytes predicted for it; one that was reported before teaches nothing.
+    /// Takes in a pull that is done, with what was known of it; one that was reported before teaches nothing.
     #[expect(clippy::cast_precision_loss, reason = "a pull takes far less than 2^52 milliseconds")]
-    pub(crate) fn learn(&mut self, pull: &PullState, bytes_predicted: impl FnOnce() -> Option<Bytes>) {
+    pub(crate) fn learn(&mut self, pull: &PullState, known: impl FnOnce() -> Known) {
         let Some(took_ms) = pull.took_ms else { return };
         if self.finished.iter().any(|finished| finished.state == *pull) {
             return;
         }
-        let bytes_predicted = bytes_predicted();
+        let Known { bytes_predicted, left } = known();
         let seconds = took_ms as f64 / 1000.0;
         let fetch = |layer_bytes| Fetch { layers: pull.layers, layer_bytes, config_bytes: Bytes(0) };
-        let foretold = self.goodput.zip(bytes_predicted);
+        let foretold = beside(self.goodput, left).zip(bytes_predicted);
         let seconds_predicted = foretold.map(|(goodput, bytes)| fetch(bytes).seconds(goodput, Bytes(0)));
         let fetched = fetch(pull.bytes_fetched);
-        self.goodput = match self.goodput {
-            Some(goodput) => Some(goodput.learnt(fetched, seconds)),
-            None => Goodput::of_pull(fetched, seconds),
+        self.goodput = match (self.goodput, left) {
+            // What flows left says nothing of the line.
+            (known, Some(_)) => known,
+            (Some(goodput), None) => Some(goodput.learnt(fetched, seconds)),
+            (None, None) => Goodput::of_pull(fetched, seconds),
         };
         if self.finished.len() == KEPT {
             self.finished.pop_front();
@@ -96,6 +115,7 @@ impl Finished {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use edgeloom_common::units::BitRate;
 
     fn pull(image: &str, megabytes: u64, took_ms: u64) -> PullState {
         PullState {
@@ -109,14 +129,31 @@ mod tests {
         }
     }
 
+    fn predicted(bytes_predicted: Option<Bytes>) -> Known {
+        Known { bytes_predicted, left: None }
+    }
+
+    #[test]
+    fn a_pull_beside_flows_is_foretold_by_what_they_leave_and_teaches_nothing_of_the_line() {
+        let mut line = Line::default();
+        line.learn(&pull("a", 10, 8_164), || predicted(Some(Bytes(10_000_000))));
+        let left = Goodput::beside_flows(BitRate(20_000_000), BitRate(16_000_000));
+        let beside = || Known { bytes_predicted: Some(Bytes(5_000_000)), left: Some(left) };
+        line.learn(&pull("b", 5, 11_200), beside);
+        let last = line.last("b").unwrap();
+        // 3.63 Mbit/s of payload: 0.95 of 4 Mbit/s on the wire.
+        assert!((last.seconds_predicted.unwrap() - 11.17).abs() < 0.05, "{last:?}");
+        assert_eq!(line.view().goodput_bps, Some(10_000_000));
+    }
+
     #[test]
     fn the_goodput_is_learnt_and_foretells_the_next_pull() {
         let mut line = Line::default();
         // 10 MB in 8 s beside 0.164 s of start and one layer: 10 Mbit/s.
-        line.learn(&pull("a", 10, 8_164), || Some(Bytes(10_000_000)));
+        line.learn(&pull("a", 10, 8_164), || predicted(Some(Bytes(10_000_000))));
         assert_eq!(line.view().goodput_bps, Some(10_000_000));
         assert_eq!(line.last("a").unwrap().seconds_predicted, None);
-        line.learn(&pull("b", 5, 4_164), || Some(Bytes(5_000_000)));
+        line.learn(&pull("b", 5, 4_164), || predicted(Some(Bytes(5_000_000))));
         let last = line.last("b").unwrap();
         assert!((last.seconds_predicted.unwrap() - last.seconds).abs() < 1e-9);
         assert!(line.view().seconds_error_median.unwrap() < 1e-9);
@@ -126,7 +163,7 @@ mod tests {
     fn a_pull_counts_once_however_often_it_is_told() {
         let mut line = Line::default();
         for _ in 0..3 {
-            line.learn(&pull("a", 10, 9_000), || Some(Bytes(9_000_000)));
+            line.learn(&pull("a", 10, 9_000), || predicted(Some(Bytes(9_000_000))));
         }
         let view = line.view();
         assert_eq!((view.finished, view.exact), (1, 0));
@@ -136,9 +173,11 @@ mod tests {
     #[test]
     fn small_pulls_and_impossible_times_teach_no_goodput() {
         let mut line = Line::default();
-        line.learn(&PullState { bytes_fetched: Bytes(1000), ..pull("a", 0, 500) }, || Some(Bytes(1000)));
-        line.learn(&pull("b", 10, 0), || None);
-        line.learn(&PullState { layers: u32::MAX, ..pull("c", 10, 9_000) }, || None);
+        line.learn(&PullState { bytes_fetched: Bytes(1000), ..pull("a", 0, 500) }, || {
+            predicted(Some(Bytes(1000)))
+        });
+        line.learn(&pull("b", 10, 0), || predicted(None));
+        line.learn(&PullState { layers: u32::MAX, ..pull("c", 10, 9_000) }, || predicted(None));
         assert_eq!(line.goodput(), None);
         assert_eq!((line.view().finished, line.view().exact), (1, 1));
     }
@@ -146,7 +185,9 @@ mod tests {
     #[test]
     fn only_so_many_are_kept() {
         let mut line = Line::default();
-        (0..2 * KEPT).for_each(|number| line.learn(&pull(&number.to_string(), 1, 1_000), || Some(Bytes(1))));
+        (0..2 * KEPT).for_each(|number| {
+            line.learn(&pull(&number.to_string(), 1, 1_000), || predicted(Some(Bytes(1))));
+        });
         assert_eq!(line.view().finished, KEPT);
         assert!(line.last("0").is_none());
     }

@@ -233,6 +233,13 @@ impl Nodes {
         down
     }
 
+    /// Neighbours over whose links images come to a node from registries, as far as it told.
+    pub(crate) fn pulls_over(&self, node: &NodeId) -> BTreeSet<NodeId> {
+        let links = self.table.get(node).and_then(|record| record.links.as_ref());
+        let told = links.iter().flat_map(|links| &links.links).filter(|link| link.pulls);
+        told.map(|link| link.neighbour.clone()).collect()
+    }
+
     /// The nodes as the scheduler sees them.
     pub(crate) fn schedulable(&self) -> Vec<Node> {
         let known =
@@ -254,6 +261,7 @@ impl Nodes {
                     platform: platform(&inventory.architecture).to_owned(),
                     taints: inventory.taints.clone(),
                     goodput: record.line.goodput(),
+                    pulls_over: self.pulls_over(id),
                     ..Hosting::default()
                 },
             })

@@ -1,9 +1,11 @@
 //! What nodes say, and that time passes.
 
 use super::Owner;
+use crate::line::Known;
 use crate::model::{EPOCH_MAX, Event, Model};
 use crate::nodes::NodeMessage;
 use crate::pulls::predicted;
+use crate::reserved::left;
 use edgeloom_common::desired::{DesiredState, Version};
 use edgeloom_common::ids::NodeId;
 
@@ -70,9 +72,18 @@ impl Owner {
     /// Holds the node's finished pulls against what was predicted for them.
     fn learn_line(&mut self, node: &NodeId) {
         let Some(known) = self.nodes.table.get_mut(node) else { return };
-        let done = known.observed.iter().flat_map(|observed| &observed.pulls).filter(|pull| pull.done);
-        for pull in done {
-            known.line.learn(pull, || predicted(&self.state.model, node, &pull.image));
+        let mut line = std::mem::take(&mut known.line);
+        let (model, nodes) = (&self.state.model, &self.nodes);
+        let observed = nodes.table.get(node).and_then(|known| known.observed.as_ref());
+        for pull in observed.iter().flat_map(|observed| &observed.pulls).filter(|pull| pull.done) {
+            let image = pull.image.as_str();
+            line.learn(pull, || Known {
+                bytes_predicted: predicted(model, node, image),
+                left: left(model, nodes, (node, image)),
+            });
+        }
+        if let Some(known) = self.nodes.table.get_mut(node) {
+            known.line = line;
         }
     }
 

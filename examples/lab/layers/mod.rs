@@ -6,6 +6,7 @@
 //! requests and begins with empty image stores; `+neighbours` behind a profile's name turns the agents'
 //! layer store on.
 
+mod beside;
 mod cell;
 mod empty;
 mod judge;
@@ -60,10 +61,13 @@ pub(crate) struct Settings {
     /// A folder for figures (SVG), one a lab, and one over nodes and over rates where there are several.
     #[arg(long)]
     plot: Option<PathBuf>,
-    /// Without the pulls that sets of layers mispredict: a tag pushed again, a loaded image, a layer shared above
-    /// another base.
+    /// Without the pulls that sets of layers mispredict (a tag pushed again, a loaded image, a layer shared above
+    /// another base), and without the pull beside a running job.
     #[arg(long)]
     no_scenarios: bool,
+    /// Those alone, under no profile but the default.
+    #[arg(long, conflicts_with_all = ["no_scenarios", "full"])]
+    only_scenarios: bool,
 }
 
 impl Settings {
@@ -121,9 +125,10 @@ fn play(settings: &Settings, contenders: &[Contender<'_>], report: &mut Report) 
         let (ground, images) = cell.raise(&settings.experiment.build())?;
         let requests = requests::draw(&images, settings);
         let played = match at == 0 && !settings.no_scenarios {
-            true => scenarios::play(&ground, report).and_then(|held| empty::empty(&ground, &held)),
+            true => play_scenarios(&ground, report),
             false => Ok(()),
         };
+        let contenders = if settings.only_scenarios { &[] } else { contenders };
         let played = played.and_then(|()| compare(&ground, cell, (contenders, &requests), report));
         if let Err(error) = played {
             ground.abandon()?;
@@ -133,6 +138,13 @@ fn play(settings: &Settings, contenders: &[Contender<'_>], report: &mut Report) 
         ground.clear(if is_last { settings.experiment.stay() } else { Stay::Down })?;
     }
     Ok(())
+}
+
+/// What is played once, and leaves nothing.
+fn play_scenarios(ground: &Ground, report: &mut Report) -> Result<()> {
+    let held = scenarios::play(ground, report)?;
+    empty::empty(ground, &held)?;
+    beside::play(ground, report)
 }
 
 /// The same requests under each profile, on one lab.

@@ -1,6 +1,7 @@
 //! What each profile fetched and how it filled the nodes: the paper's Table I, a line a container and the sums of
 //! each profile, and the series of its figures.
 
+use super::beside::BesideRow;
 use super::cell::Cell;
 use super::empty::Held;
 use super::load::Load;
@@ -150,6 +151,8 @@ pub(super) struct Report {
     pub(super) verdict: Checks,
     pub(super) rows: Vec<SeriesRow>,
     pub(super) scenarios: Vec<ScenarioRow>,
+    /// One, where it is played.
+    pub(super) beside: Vec<BesideRow>,
 }
 
 impl checks::Report for Report {

@@ -12,20 +12,18 @@ pub(crate) const METER: Meter = Meter { interface_of, received };
 /// Counters of all interfaces of this thread's network namespace: proc_pid_net(5).
 const COUNTERS: &str = "/proc/thread-self/net/dev";
 
-/// By interface, as this document says. One whose capacity nobody declared is left out. Links that share an
-/// interface share its capacity, the largest declared, and what flows have of each adds up.
+/// By interface, as this document says. Links that share an interface share its capacity, the largest declared, none
+/// if one is not, and what flows have of each adds up.
 pub(crate) fn of(links: &[Link], document: &DesiredState) -> BTreeMap<String, Lane> {
-    let mut lanes = BTreeMap::new();
+    let mut lanes: BTreeMap<String, Lane> = BTreeMap::new();
     for link in links {
         let inbound = document.reserved.get(&link.neighbour).map_or(0, |reserved| reserved.inbound.0);
-        let lane = lanes.entry(link.interface.clone()).or_insert((Some(BitRate(0)), 0_u64));
-        lane.0 = lane.0.zip(link.capacity).map(|(one, other)| one.max(other));
-        lane.1 = lane.1.saturating_add(inbound);
+        let alone = Lane { capacity: link.capacity, reserved: BitRate(0) };
+        let lane = lanes.entry(link.interface.clone()).or_insert(alone);
+        lane.capacity = lane.capacity.zip(link.capacity).map(|(one, other)| one.max(other));
+        lane.reserved.0 = lane.reserved.0.saturating_add(inbound);
     }
-    let known = lanes.into_iter().filter_map(|(interface, (capacity, reserved))| {
-        Some((interface, Lane { capacity: capacity?, reserved: BitRate(reserved) }))
-    });
-    known.collect()
+    lanes
 }
 
 fn interface_of(address: IpAddr) -> Option<String> {
@@ -63,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn links_of_one_interface_are_one_lane_and_undeclared_ones_none() {
+    fn links_of_one_interface_are_one_lane() {
         let links = [
             link("n2", "eth0", Some(100)),
             link("n3", "eth0", Some(90)),
@@ -75,9 +73,13 @@ mod tests {
         let mut document = document(1, vec![]);
         document.reserved =
             [("n2", 20), ("n3", 30)].map(|(node, rate)| (node.parse().unwrap(), inbound(rate))).into();
-        let lane = |capacity, reserved| Lane { capacity: BitRate(capacity), reserved: BitRate(reserved) };
+        let lane = |capacity: Option<u64>, reserved| Lane {
+            capacity: capacity.map(BitRate),
+            reserved: BitRate(reserved),
+        };
         let lanes = of(&links, &document);
-        assert_eq!(lanes, BTreeMap::from([("eth0".into(), lane(100, 50)), ("eth1".into(), lane(50, 0))]));
+        let expected = [("eth0", lane(Some(100), 50)), ("wlan0", lane(None, 0)), ("eth1", lane(Some(50), 0))];
+        assert_eq!(lanes, expected.map(|(interface, lane)| (interface.to_owned(), lane)).into());
     }
 
     #[test]

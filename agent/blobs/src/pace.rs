@@ -1,10 +1,11 @@
-//! How fast registries are read where their bytes come over a link that flows of jobs take too.
+//! How fast places are read whose bytes come over a link that flows of jobs take too.
 //!
-//! Nobody of ours shapes what a registry sends, so it is held back by reading slowly: TCP's window closes. All
+//! Nobody of ours shapes what a registry sends, so it is held back by reading slowly: TCP's window closes. So is a
+//! neighbour over a link whose capacity nobody declared: its kernel does not know either what to leave to flows. All
 //! downloads over one interface together get what flows leave of it, or what nobody used lately where that is
 //! more: a job that waits for this very pull sends nothing yet. In: what flows have of each interface, what the
 //! interface receives, bytes as they are read. Out: waiting. Invariant: a pull is never held below
-//! [`LEAST`] of the interface, and where nothing is known of an interface it is not held at all.
+//! [`LEAST`] of the interface, and not at all where no flow has any of it or nothing is known of it.
 
 use edgeloom_common::units::{BitRate, PULL_PART, TCP_GOODPUT};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -28,7 +29,8 @@ const CREDIT: Duration = Duration::from_millis(50);
 /// An interface that links of ours use: wire rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lane {
-    pub capacity: BitRate,
+    /// Declared; where it is not, what was measured counts.
+    pub capacity: Option<BitRate>,
     /// What flows that come in have of it.
     pub reserved: BitRate,
 }
@@ -52,8 +54,19 @@ pub struct Pace {
 #[derive(Debug, Default)]
 struct State {
     lanes: BTreeMap<String, Lane>,
-    /// Of those, or of interfaces that were once among them, the ones that registries were read over.
+    /// Capacities as found by sending: the other direction is taken to be as wide.
+    measured: BTreeMap<String, BitRate>,
     turns: BTreeMap<String, Turn>,
+    /// Interfaces that registries were read over.
+    used: BTreeSet<String>,
+}
+
+/// Who sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sender {
+    Registry,
+    /// Its kernel has a class for pulls, which holds where the link's capacity is declared.
+    Neighbour,
 }
 
 /// Whose turn it is on an interface.
@@ -88,19 +101,27 @@ impl Pace {
         self.lock(|state| state.lanes = lanes);
     }
 
+    /// What the interface was found to carry.
+    pub fn measured(&self, interface: &str, capacity: BitRate) {
+        self.lock(|state| state.measured.insert(interface.to_owned(), capacity));
+    }
+
     /// The interfaces of [`set`](Self::set) over which registries were read so far.
     #[must_use]
     pub fn used(&self) -> BTreeSet<String> {
-        self.lock(|state| {
-            state.turns.keys().filter(|name| state.lanes.contains_key(*name)).cloned().collect()
-        })
+        self.lock(|state| state.used.iter().filter(|name| state.lanes.contains_key(*name)).cloned().collect())
     }
 
-    /// For a connection with this address of ours; none where nothing is known of its interface.
-    pub(crate) fn toll(&self, local: IpAddr) -> Option<Toll> {
+    /// For a connection with this address of ours; none where nothing holds it back.
+    pub(crate) fn toll(&self, local: IpAddr, sender: Sender) -> Option<Toll> {
         let interface = (self.meter.interface_of)(local)?;
         self.lock(|state| {
-            state.lanes.get(&interface)?;
+            let lane = state.lanes.get(&interface)?;
+            match sender {
+                Sender::Neighbour if lane.capacity.is_some() => return None,
+                Sender::Neighbour => {}
+                Sender::Registry => drop(state.used.insert(interface.clone())),
+            }
             state.turns.entry(interface.clone()).or_insert_with(Turn::new);
             Some(())
         })?;
@@ -123,7 +144,7 @@ impl Toll {
     pub(crate) async fn pay(&self, bytes: usize) {
         let received = self.pace.meter.received;
         let until = self.pace.lock(|state| {
-            let lane = *state.lanes.get(&self.interface)?;
+            let lane = state.known(&self.interface)?;
             let turn = state.turns.get_mut(&self.interface)?;
             let now = Instant::now();
             if turn.is_look_due(now) {
@@ -135,6 +156,22 @@ impl Toll {
             sleep_until(until).await;
         }
     }
+}
+
+impl State {
+    /// An interface of which flows have a part; none where nothing holds a pull back.
+    fn known(&self, interface: &str) -> Option<Known> {
+        let lane = self.lanes.get(interface).filter(|lane| lane.reserved.0 > 0)?;
+        let capacity = lane.capacity.or_else(|| self.measured.get(interface).copied())?;
+        Some(Known { capacity: capacity.as_f64(), reserved: lane.reserved.as_f64() })
+    }
+}
+
+/// Wire bits a second of an interface.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    capacity: f64,
+    reserved: f64,
 }
 
 impl Turn {
@@ -164,7 +201,7 @@ impl Turn {
 
     /// When so many bytes are through.
     #[expect(clippy::cast_precision_loss, reason = "a frame is small")]
-    fn pay(&mut self, lane: Lane, bytes: usize, now: Instant) -> Instant {
+    fn pay(&mut self, lane: Known, bytes: usize, now: Instant) -> Instant {
         let bits = bytes as f64 * 8.0;
         self.own_bits += bits;
         let from = self.next.max(now.checked_sub(CREDIT).unwrap_or(now));
@@ -175,8 +212,7 @@ impl Turn {
     /// Wire bits a second. The part that is not taken lets whoever sends more be heard, and given more at the next
     /// look.
     #[expect(clippy::cast_precision_loss, reason = "a few looks")]
-    fn wire_bps(&self, lane: Lane) -> f64 {
-        let (capacity, reserved) = (lane.capacity.as_f64(), lane.reserved.as_f64());
+    fn wire_bps(&self, Known { capacity, reserved }: Known) -> f64 {
         // Until the interface was looked at for all the time that counts, flows are taken to use what they have.
         let heard = (self.others.len() == LOOKS).then(|| self.others.iter().sum::<f64>() / LOOKS as f64);
         let unused = heard.map_or(0.0, |others| capacity - others);
@@ -205,13 +241,13 @@ mod tests {
             received: |name| (name == "eth0").then(|| RECEIVED.load(Ordering::Relaxed)),
         };
         let pace = Pace::new(meter);
-        let lane = Lane { capacity: BitRate(20 * MBIT), reserved: BitRate(reserved) };
+        let lane = Lane { capacity: Some(BitRate(20 * MBIT)), reserved: BitRate(reserved) };
         pace.set(interfaces.iter().map(|name| ((*name).to_owned(), lane)).collect());
         pace
     }
 
     fn toll(pace: &Pace) -> Option<Toll> {
-        pace.toll([10, 61, 1, 1].into())
+        pace.toll([10, 61, 1, 1].into(), Sender::Registry)
     }
 
     /// Wire rate that a download reaches in so many seconds while others receive at `others` bits a second.
@@ -242,7 +278,7 @@ mod tests {
         assert!((0.90..=0.96).contains(&(again / 8.0)), "{again}: the flow is back");
         pace.set(BTreeMap::from([(
             "eth0".to_owned(),
-            Lane { capacity: BitRate(20 * MBIT), reserved: BitRate(0) },
+            Lane { capacity: Some(BitRate(20 * MBIT)), reserved: BitRate(MBIT) },
         )]));
         let freed = reached(&toll, 2, 12 * MBIT).await;
         assert!(freed > 18.0, "{freed}: the job is gone");
@@ -251,7 +287,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn downloads_share_a_rate_and_are_never_starved() {
         let pace = pace(&["uncounted"], 30 * MBIT);
-        let toll = || pace.toll([0xfd00, 0, 0, 0, 0, 0, 0, 1].into()).unwrap();
+        let toll = || pace.toll([0xfd00, 0, 0, 0, 0, 0, 0, 1].into(), Sender::Registry).unwrap();
         let (one, two) = (toll(), toll());
         let began = Instant::now();
         for _ in 0..50 {
@@ -264,15 +300,36 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_nobody_knows_of_is_not_held_back() {
         let pace = pace(&["wlan0"], 0);
-        assert!(toll(&pace).is_none() && pace.toll([127, 0, 0, 1].into()).is_none());
+        assert!(toll(&pace).is_none() && pace.toll([127, 0, 0, 1].into(), Sender::Registry).is_none());
         assert!(pace.used().is_empty());
         let pace = self::pace(&["eth0"], 0);
         let toll = toll(&pace).unwrap();
         assert_eq!(pace.used(), BTreeSet::from(["eth0".to_owned()]));
-        pace.set(BTreeMap::new());
         let began = Instant::now();
+        toll.pay(1 << 30).await;
+        assert_eq!(began.elapsed(), Duration::ZERO, "no flow has any of it");
+        pace.set(BTreeMap::new());
         toll.pay(1 << 30).await;
         assert_eq!(began.elapsed(), Duration::ZERO);
         assert!(pace.used().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_neighbour_is_held_back_where_nobody_declared_what_its_kernel_should_leave() {
+        let pace = pace(&["uncounted"], 10 * MBIT);
+        let toll = || pace.toll([0xfd00, 0, 0, 0, 0, 0, 0, 1].into(), Sender::Neighbour);
+        assert!(toll().is_none(), "its kernel knows");
+        let reserved = BitRate(10 * MBIT);
+        pace.set(BTreeMap::from([("uncounted".to_owned(), Lane { capacity: None, reserved })]));
+        let (toll, began) = (toll().unwrap(), Instant::now());
+        toll.pay(FRAME).await;
+        assert_eq!(began.elapsed(), Duration::ZERO, "nothing is known yet");
+        pace.measured("uncounted", BitRate(20 * MBIT));
+        for _ in 0..100 {
+            toll.pay(FRAME).await;
+        }
+        let bps = 100.0 * FRAME as f64 * 8.0 / TCP_GOODPUT / began.elapsed().as_secs_f64();
+        assert!((0.9..=1.0).contains(&(bps / 10e6)), "{bps} of the 10 Mbit/s that are left");
+        assert!(pace.used().is_empty(), "no registry was read");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::digest::Digest;
 use crate::http::{Fields, HttpError, Local, Way, ask, put};
-use crate::pace::{Pace, Toll};
+use crate::pace::{Pace, Sender, Toll};
 use crate::upstream::Upstream;
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::join::node_name;
@@ -60,7 +60,7 @@ impl Sources {
         Self { own, tls, pace: None, state: Arc::default() }
     }
 
-    /// The same; registries are read at this pace.
+    /// The same; what comes over links that flows take is read at this pace.
     #[must_use]
     pub fn paced(self, pace: Pace) -> Self {
         Self { pace: Some(pace), ..self }
@@ -93,10 +93,13 @@ impl Sources {
         places.into_iter().map(|(_, place)| place).collect()
     }
 
-    /// What holds an answer back; nothing does where the sender is one of us, whose kernel shapes it.
+    /// What holds an answer back.
     pub(crate) fn toll<T>(&self, place: &Place, answer: &Response<T>) -> Option<Toll> {
-        let Place::Registry(_) = place else { return None };
-        self.pace.as_ref()?.toll(answer.extensions().get::<Local>()?.0)
+        let sender = match place {
+            Place::Registry(_) => Sender::Registry,
+            Place::Neighbour(_) => Sender::Neighbour,
+        };
+        self.pace.as_ref()?.toll(answer.extensions().get::<Local>()?.0, sender)
     }
 
     /// A place gave so many bytes in this time.

@@ -147,10 +147,22 @@ struct Voice {
 
 impl Voice {
     async fn say(&self, links: &[LinkReport]) {
-        let used = self.pace.as_ref().map(Pace::used).unwrap_or_default();
         let mut links = links.to_vec();
-        links.iter_mut().for_each(|link| link.pulls = used.contains(&link.interface));
+        if let Some(pace) = &self.pace {
+            mark(&mut links, pace);
+        }
         let _ = self.up.send(Up::Links(Links { schema: SCHEMA, links })).await;
+    }
+}
+
+/// What pulls over the links go by, and which ones they come over.
+fn mark(links: &mut [LinkReport], pace: &Pace) {
+    let used = pace.used();
+    for link in links {
+        link.pulls = used.contains(&link.interface);
+        if let Some(capacity) = link.capacity_measured {
+            pace.measured(&link.interface, capacity);
+        }
     }
 }
 

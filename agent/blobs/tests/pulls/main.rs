@@ -66,7 +66,7 @@ async fn what_flows_leave_of_a_line_all_downloads_over_it_share() {
     let site = Site::new().await;
     let meter = Meter { interface_of: |_| Some("line".to_owned()), received: |_| None };
     let pace = Pace::new(meter);
-    let lane = Lane { capacity: BitRate(12_000_000), reserved: BitRate(4_000_000) };
+    let lane = Lane { capacity: Some(BitRate(12_000_000)), reserved: BitRate(4_000_000) };
     pace.set([("line".to_owned(), lane)].into());
     let sources = Sources::new("n1".parse().unwrap(), None).paced(pace.clone());
     let proxy = proxy_over(sources, site.folder.path(), BUDGET).await;

@@ -14,6 +14,7 @@ use edgeloom_common::confidential::Value;
 use edgeloom_common::desired::{ContainerSpec, ImageRef};
 use edgeloom_common::units::{Bytes, MilliCores};
 use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
@@ -219,6 +220,7 @@ async fn docker_keeps_the_contract() {
         secrets_are_files_that_nobody_changes(&engine, &files, &image).await;
         limits_and_exit_code(&engine, &image).await;
         memory_in_use_is_not_taken_away(&engine, &image).await;
+        the_kernel_holds_the_process_to_a_changed_limit(&engine, &image).await;
     };
     tokio::time::timeout(TRIAL_MAX, trial).await.expect("a daemon that hangs fails the test");
 }
@@ -314,4 +316,37 @@ async fn limits_and_exit_code(engine: &Docker, image: &ImageRef) {
     }
     let version = engine.version().await.unwrap();
     assert!(!version.version.is_empty() && version.root_dir.is_absolute() && version.driver == "vfs");
+}
+
+/// The same process before and after.
+async fn the_kernel_holds_the_process_to_a_changed_limit(engine: &Docker, image: &ImageRef) {
+    let spec = task("resized", image);
+    let id = engine.create(&spec, BRIDGE).await.unwrap();
+    engine.start(&id).await.unwrap();
+    let group = group_of(&id);
+    let processes = || std::fs::read_to_string(group.join("cgroup.procs")).unwrap();
+    let first = processes();
+    for cpu in [700, 250, 1300] {
+        engine.limit(&id, Limits { cpu: MilliCores(cpu), memory: spec.memory }).await.unwrap();
+        assert_eq!((quota(&group), processes()), (cpu, first.clone()));
+    }
+    assert!(!first.is_empty());
+    engine.remove(&id).await.unwrap();
+}
+
+/// A container's control group for processor time, of either version: the daemon's own group is below the mount.
+fn group_of(id: &str) -> PathBuf {
+    let mounts =
+        ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup"].map(std::fs::read_dir).into_iter().flatten().flatten();
+    let mut groups = mounts.map(|parent| parent.unwrap().path().join(id));
+    groups.find(|group| group.is_dir()).expect("engines name control groups after ids")
+}
+
+/// In thousandths of a core.
+fn quota(group: &Path) -> u32 {
+    let read = |name: &str| std::fs::read_to_string(group.join(name));
+    let pair = read("cpu.max").or_else(|_| Ok(read("cpu.cfs_quota_us")? + &read("cpu.cfs_period_us")?));
+    let pair: std::io::Result<String> = pair;
+    let numbers: Vec<u32> = pair.unwrap().split_whitespace().map(|number| number.parse().unwrap()).collect();
+    numbers[0] / (numbers[1] / 1000)
 }

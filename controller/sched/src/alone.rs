@@ -77,10 +77,13 @@ pub(crate) fn never_fits(snapshot: &Snapshot, room: Room, entry: &Waiting) -> bo
     fits_nowhere(&World::of(&empty), room, entry)
 }
 
-/// The cluster with every node ready and reached, and nothing running.
+/// The cluster with every node ready, reached and open, and nothing running.
 pub(crate) fn emptied(snapshot: &Snapshot) -> Snapshot {
     let mut nodes = snapshot.nodes.clone();
-    nodes.iter_mut().for_each(|node| node.ready = true);
+    for node in &mut nodes {
+        node.ready = true;
+        node.uncordon();
+    }
     // The hub of the links to come has to pass on, and not to depend on the order of the list.
     nodes.sort_by(|x, y| (!x.shapes_flows, &x.id).cmp(&(!y.shapes_flows, &y.id)));
     let links = [snapshot.links.clone(), star(&nodes)].concat();

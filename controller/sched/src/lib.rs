@@ -6,6 +6,8 @@
 //! the order of their lists.
 
 pub mod batch;
+pub mod consolidate;
+pub mod cordon;
 pub mod plan;
 pub mod pull;
 pub mod scoring;
@@ -41,6 +43,7 @@ extern crate self as edgeloom_sched;
 mod worlds;
 
 pub use check::{Violation, check};
+pub use consolidate::consolidate;
 pub use explain::{JobExplanation, explain};
 pub use profile::{Profile, decide, profile, profile_names};
 pub use resize::resize;

@@ -12,7 +12,7 @@ pub(crate) use retries::Retries;
 use crate::model::{JobRecord, Model, nodes_of};
 use crate::nodes::Nodes;
 use edgeloom_common::ids::NodeId;
-use edgeloom_common::job::{Attribute, Constraint};
+use edgeloom_sched::cordon::hold_in_place;
 use edgeloom_sched::plan::JobPlan;
 use std::collections::BTreeSet;
 
@@ -91,12 +91,8 @@ pub(crate) fn names(nodes: &BTreeSet<NodeId>) -> String {
 /// what is lost.
 pub(crate) fn pinned(record: &JobRecord, lost: &BTreeSet<NodeId>) -> JobRecord {
     let mut record = record.clone();
-    let placement = record.plan.iter().flat_map(|plan| &plan.placement);
-    for (task, node) in placement.filter(|(_, node)| !lost.contains(*node)) {
-        if let Some(task) = record.job.tasks.get_mut(task) {
-            let value = node.to_string();
-            task.constraints.push(Constraint { attribute: Attribute::Name, equal: true, value });
-        }
+    if let Some(plan) = &record.plan {
+        hold_in_place(&mut record.job, &plan.placement, lost);
     }
     record
 }

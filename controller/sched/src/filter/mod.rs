@@ -12,6 +12,7 @@ use edgeloom_common::job::{Attribute, Constraint, Effect, Resources, Taint};
 use edgeloom_common::units::{Bytes, MilliCores};
 use std::ops::{AddAssign, SubAssign};
 
+use crate::cordon::is_cordon;
 use crate::job_graph::Vertex;
 use crate::snapshot::Node;
 
@@ -93,6 +94,9 @@ pub(crate) fn refusal(
         return Some(format!("constraint {} does not hold", written(constraint)));
     }
     if let Some(taint) = untolerated(node, vertex) {
+        if is_cordon(taint) {
+            return Some("it is cordoned or drained and takes nothing new".to_owned());
+        }
         return Some(format!("taint {} is not tolerated", tainted(taint)));
     }
     if vertex.work_s[index] > 0.0 && node.speed() <= 0.0 {
@@ -103,7 +107,10 @@ pub(crate) fn refusal(
 
 /// The first taint that keeps the task away.
 pub(crate) fn untolerated<'n>(node: &'n Node, vertex: &Vertex<'_>) -> Option<&'n Taint> {
-    let covered = |taint: &Taint| vertex.placement.tolerations.iter().any(|it| it.covers(taint));
+    let covered = |taint: &Taint| {
+        let mut tolerations = vertex.placement.tolerations.iter();
+        tolerations.any(|it| it.covers(taint) && (it.key.is_some() || !is_cordon(taint)))
+    };
     let keeps_away = |taint: &&Taint| taint.effect != Effect::PreferNoSchedule && !covered(taint);
     // A source belongs to its node, whatever keeps others away.
     node.hosting.taints.iter().find(keeps_away).filter(|_| !vertex.name.is_source())

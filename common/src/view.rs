@@ -2,9 +2,11 @@
 //!
 //! Keys carry their unit; a number's origin is in its name (`declared`, `predicted`, `measured`).
 
+mod drain;
 mod explanation;
 mod strategy;
 
+pub use drain::{ConsolidationView, CordonView, CordonedBy, EmptiedView, KeptView, MoveView, RemainingView};
 pub use explanation::{Explanation, LimitKind, LimitView, OtherNode, TaskExplanation, Verdict};
 pub use strategy::{ListenView, StrategyFlowView, StrategyView, TaskGroupView};
 
@@ -221,6 +223,9 @@ pub struct NodeView {
     pub lost: bool,
     /// Inventory and links have arrived: the planner counts on it.
     pub ready: bool,
+    /// It takes nothing new.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cordon: Option<CordonView>,
     pub architecture: String,
     /// Hardware class, for which measurements hold.
     #[serde(default)]

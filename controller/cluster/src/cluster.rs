@@ -4,6 +4,7 @@
 //! through a bounded queue. Registries are asked in the caller's task, so a slow one holds up nobody else.
 
 mod confidential;
+mod drain;
 mod prefetch;
 
 use crate::copies::CopyKeys;

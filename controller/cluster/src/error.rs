@@ -142,3 +142,14 @@ pub enum StopError {
     #[error("the stop of job {0} cannot be kept; the controller's log says why")]
     Unavailable(JobName),
 }
+
+/// Why a node is not cordoned, drained or opened.
+#[derive(Debug, thiserror::Error)]
+pub enum DrainError {
+    #[error("there is no node {0}")]
+    Unknown(NodeId),
+    #[error("no node but {0} takes tasks; add another, or open one with `edgeloom uncordon`")]
+    Last(NodeId),
+    #[error("the cluster's state is not available, node {0} stays as it was")]
+    Unavailable(NodeId),
+}

@@ -38,6 +38,10 @@ pub(crate) enum Kind {
     NodeReturned,
     /// Will not come back.
     Forgotten,
+    /// Takes nothing new, or its tasks move off.
+    NodeDrained,
+    /// Takes tasks again.
+    NodeOpened,
     /// Lost by the controller, and given back by nodes.
     Regained,
     LinkUp,
@@ -67,6 +71,8 @@ impl Kind {
             Self::NodeLost => "node-lost",
             Self::NodeReturned => "node-returned",
             Self::Forgotten => "node-forgotten",
+            Self::NodeDrained => "node-drained",
+            Self::NodeOpened => "node-opened",
             Self::Regained => "regained",
             Self::LinkUp => "link-up",
             Self::LinkDown => "link-down",

@@ -4,7 +4,7 @@
 //! snapshot, the scheduler decides, the checker has to agree; the commit is journaled, and one document a
 //! node goes out in steps that never loop a packet nor overbook a link.
 //!
-//! Pure: `model record documents barrier booking topology missing pulls addresses strategy capacity throughput demand
+//! Pure: `model record documents barrier booking topology missing pulls addresses strategy capacity throughput demand cordon
 //! replan events moves holding lost rebuild salvage prefetch known
 //! copies regain vault`. Acting: `journal store directory transfer outbox registry`.
 //! One owner holds it together.
@@ -15,6 +15,7 @@ mod booking;
 mod capacity;
 mod cluster;
 mod copies;
+mod cordon;
 mod demand;
 mod directory;
 mod documents;
@@ -60,7 +61,7 @@ pub use directory::{Extent, forget_secrets, repair};
 #[cfg(feature = "fakes")]
 pub use edgeloom_registry::fake;
 pub use edgeloom_registry::{ClientError, Envelope, RegistryError};
-pub use error::{ForgetError, PrefetchError, SecretError, StartError, StopError, SubmitError};
+pub use error::{DrainError, ForgetError, PrefetchError, SecretError, StartError, StopError, SubmitError};
 pub use journal::{JournalError, Loss};
 pub use nodes::NodeMessage;
 pub use outbox::Publish;

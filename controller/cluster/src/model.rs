@@ -4,6 +4,7 @@
 //! report is no part of it, but for the topology: after a restart the main routes have to stand before any
 //! node has spoken.
 
+use crate::cordon::{Cordon, Cordons};
 use crate::missing::Layers;
 use crate::prefetch::{Entry, Ready};
 use crate::profiler::{Book, Kept};
@@ -48,6 +49,9 @@ pub(crate) struct Model {
     /// Secrets and logins, sealed.
     #[serde(default, skip_serializing_if = "Vault::is_unused")]
     pub(crate) vault: Vault,
+    /// Nodes that take nothing new.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) cordons: Cordons,
     /// Images that nodes hold ready.
     #[serde(default, skip_serializing_if = "Ready::is_empty")]
     pub(crate) prefetch: Ready,
@@ -180,6 +184,13 @@ pub(crate) enum Event {
     },
     /// Their key is lost.
     SecretsForgotten,
+    Cordoned {
+        node: NodeId,
+        cordon: Cordon,
+    },
+    Uncordoned {
+        node: NodeId,
+    },
     PrefetchKept {
         entry: Box<Entry>,
     },
@@ -280,6 +291,7 @@ impl Model {
             Event::Forgotten { node } => {
                 self.cut_off.remove(&node);
                 self.topology.remove(&node);
+                self.cordons.remove(&node);
                 self.prefetch.forget(&node);
                 if let Some(document) = self.published.remove(&node) {
                     self.forgotten.insert(node, document.version());
@@ -307,6 +319,12 @@ impl Model {
             Event::LoginKept { registry, login } => self.vault.keep_login(registry, login),
             Event::LoginRemoved { registry } => self.vault.remove_login(&registry),
             Event::SecretsForgotten => self.vault.clear(),
+            Event::Cordoned { node, cordon } => {
+                self.cordons.insert(node, cordon);
+            }
+            Event::Uncordoned { node } => {
+                self.cordons.remove(&node);
+            }
             Event::PrefetchKept { entry } => self.prefetch.keep(*entry),
             Event::PrefetchReleased { image } => self.prefetch.release(&image),
         }

@@ -4,6 +4,7 @@
 //! document too large for a node is refused too.
 
 use crate::addresses::{PoolExhausted, lease};
+use crate::cordon;
 use crate::demand::Enough;
 use crate::documents::{Ground, documents, programs};
 use crate::model::{Commit, Event, JobRecord, Model, Phase};
@@ -106,6 +107,12 @@ impl Planner<'_> {
         Ok(Outcome { commits, unplaced: decision.unplaced })
     }
 
+    /// The cluster as it runs, with every settled job as if it waited: what a consolidation looks at.
+    pub(crate) fn again(&self) -> Snapshot {
+        let settled = self.model.committed().map(|(record, _)| record).filter(|record| record.settled());
+        self.snapshot(&settled.collect::<Vec<_>>(), &Pulls::after(self.model, self.nodes))
+    }
+
     /// The cluster as it stands, with nothing waiting.
     pub(crate) fn standing(&self) -> Snapshot {
         self.snapshot(&[], &Pulls::after(self.model, self.nodes))
@@ -114,7 +121,7 @@ impl Planner<'_> {
     fn snapshot(&self, waiting: &[&JobRecord], pulls: &Pulls<'_>) -> Snapshot {
         let mut nodes = self.nodes.schedulable();
         nodes.iter_mut().for_each(|node| node.hosting.held = pulls.held(&node.id));
-        Snapshot {
+        let mut snapshot = Snapshot {
             now_ms: self.now_ms,
             seed: self.model.generation,
             goodput: TCP_GOODPUT,
@@ -134,7 +141,9 @@ impl Planner<'_> {
                     profiles: self.profiles(record),
                 })
                 .collect(),
-        }
+        };
+        cordon::apply(&self.model.cordons, &mut snapshot);
+        snapshot
     }
 
     fn profiles(&self, record: &JobRecord) -> Profiles {

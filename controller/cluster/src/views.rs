@@ -8,7 +8,11 @@ use crate::strategy::strategy;
 use edgeloom_common::desired::Version;
 use edgeloom_common::ids::{NodeId, TaskName};
 use edgeloom_common::report::{ContainerPhase, ContainerState, FlowRate, Inventory, LinkReport, Report};
-use edgeloom_common::view::{FlowView, JobState, JobView, LinkView, NodeView, PredictionView, TaskView};
+use edgeloom_common::view::{
+    ConsolidationView, EmptiedView, FlowView, JobState, JobView, KeptView, LinkView, MoveView, NodeView,
+    PredictionView, TaskView,
+};
+use edgeloom_sched::consolidate::{Consolidation, Emptied, Moved};
 use edgeloom_sched::plan::{FlowPlan, JobPlan};
 
 /// One job as users see it.
@@ -159,6 +163,7 @@ pub(crate) fn node(model: &Model, name: &NodeId, known: &NodeRecord) -> NodeView
         offline_since_ms: Some(known.since_ms).filter(|since_ms| !known.online && *since_ms > 0),
         lost: false,
         ready: known.ready(),
+        cordon: None,
         architecture: inventory.map(|it| it.architecture.clone()).unwrap_or_default(),
         class: inventory.map(|it| it.class.clone()).unwrap_or_default(),
         cpu_capacity_millicores: inventory.map_or(0, |it| it.cpu.0),
@@ -226,5 +231,24 @@ fn link(model: &Model, node: &NodeId, link: &LinkReport) -> LinkView {
         rtt_min_us: link.rtt_min_us,
         rtt_median_us: link.rtt_median_us,
         loss_permille: link.loss_permille,
+    }
+}
+
+/// What could be emptied, and what that would cost.
+pub(crate) fn consolidation(found: Consolidation) -> ConsolidationView {
+    let moved = |it: Moved| MoveView {
+        job: it.job,
+        task: it.task,
+        to: it.to,
+        bytes_predicted: it.bytes.0,
+        pull_s_predicted: it.pull_s,
+        pause_s_predicted: it.pause_s,
+    };
+    let emptied =
+        |it: Emptied| EmptiedView { node: it.node, moves: it.moves.into_iter().map(moved).collect() };
+    ConsolidationView {
+        nodes: found.emptied.into_iter().map(emptied).collect(),
+        kept: found.kept.into_iter().map(|it| KeptView { node: it.node, reason: it.reason }).collect(),
+        applied: false,
     }
 }

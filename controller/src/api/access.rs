@@ -21,7 +21,7 @@ const DEPLOY: Need = Need::Token(Scope::Deploy);
 const ADMIN: Need = Need::Token(Scope::Admin);
 
 /// A path that is not here takes an administrator.
-const ACCESS: [(&str, &str, Need); 32] = [
+const ACCESS: [(&str, &str, Need); 37] = [
     ("GET", "/v1/jobs", READ),
     ("POST", "/v1/jobs", DEPLOY),
     ("GET", "/v1/jobs/{name}", READ),
@@ -36,6 +36,11 @@ const ACCESS: [(&str, &str, Need); 32] = [
     ("POST", "/v1/images/prefetch", DEPLOY),
     ("GET", "/v1/doctor", READ),
     ("DELETE", "/v1/nodes/{name}", ADMIN),
+    ("POST", "/v1/nodes/{name}/cordon", ADMIN),
+    ("POST", "/v1/nodes/{name}/drain", ADMIN),
+    ("POST", "/v1/nodes/{name}/uncordon", ADMIN),
+    ("GET", "/v1/consolidation", READ),
+    ("POST", "/v1/consolidation", ADMIN),
     ("DELETE", "/v1/nodes/{name}/certificate", ADMIN),
     ("GET", "/v1/secrets", READ),
     // Whoever may run a job reads every secret in it.

@@ -6,7 +6,9 @@ use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, Response, StatusCode};
 use axum::response::IntoResponse;
-use edgeloom_cluster::{ForgetError, PrefetchError, RegistryError, SecretError, StopError, SubmitError};
+use edgeloom_cluster::{
+    DrainError, ForgetError, PrefetchError, RegistryError, SecretError, StopError, SubmitError,
+};
 use edgeloom_common::confidential::{LOGIN_TEXT_MAX, ValueError};
 use edgeloom_common::job::line_of;
 use edgeloom_common::join::Scope;
@@ -94,6 +96,9 @@ pub(super) enum ApiError {
     Rotate(#[from] RotateError),
     #[error(transparent)]
     Forget(ForgetError),
+    /// Only [`DrainError::Last`].
+    #[error("{0}")]
+    Drain(DrainError),
     #[error("the cluster's state is not available yet")]
     NotReady,
     #[error("the controller failed at this request; its log says more")]
@@ -177,6 +182,7 @@ impl ApiError {
                 (StatusCode::CONFLICT, "node.online", "Node not forgotten")
             }
             Self::Forget(_) => (StatusCode::CONFLICT, "node.used", "Node not forgotten"),
+            Self::Drain(_) => (StatusCode::CONFLICT, "node.last", "Node not drained"),
             Self::NotReady => (StatusCode::SERVICE_UNAVAILABLE, "controller.not-ready", "Not ready"),
             Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "controller.failed", "Controller failed"),
         }

@@ -7,6 +7,7 @@
 mod access;
 mod body;
 mod doctor;
+mod drain;
 mod error;
 mod events;
 mod health;
@@ -73,6 +74,10 @@ pub fn router(api: Api) -> Router {
         .route("/v1/doctor", get(doctor::examine))
         .route("/v1/events", get(events::list))
         .route("/v1/nodes/{name}", delete(nodes::forget))
+        .route("/v1/nodes/{name}/cordon", post(drain::cordon))
+        .route("/v1/nodes/{name}/drain", post(drain::drain))
+        .route("/v1/nodes/{name}/uncordon", post(drain::uncordon))
+        .route("/v1/consolidation", get(drain::consolidation).post(drain::consolidate))
         .route("/v1/nodes/{name}/certificate", delete(identity::revoke))
         .route("/v1/secrets", get(secrets::list))
         .route("/v1/secrets/{name}", put(secrets::keep).delete(secrets::remove))

@@ -31,6 +31,7 @@ impl Owner {
         self.take_back_overdue()?;
         self.mend()?;
         self.decide_waiting()?;
+        self.drain()?;
         self.step()?;
         self.finish_stopping()
     }

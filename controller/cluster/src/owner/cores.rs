@@ -57,10 +57,9 @@ impl Owner {
                 let Some(limit) = limit(record, plan, task).map(cores) else { continue };
                 let known = before.as_mut().and_then(|before| before.remove(task));
                 let known = known.filter(|(was, _)| was == node).map(|(_, demand)| demand);
-                let mut demand = known.unwrap_or_else(|| match self.closed_loop.witnessed.contains(name) {
-                    true => Demand::default(),
-                    false => Demand::inherited(limit),
-                });
+                let witnessed = self.closed_loop.witnessed.contains(name);
+                let first = || if witnessed { Demand::default() } else { Demand::inherited(limit) };
+                let mut demand = known.unwrap_or_else(first);
                 let mean = self.closed_loop.throughput.cpu(name, task, now_ms, WINDOW_MS);
                 if let Some(mean) = mean.filter(|mean| mean.covered_ms * 2 >= WINDOW_MS) {
                     demand.look((mean.rate, limit), now_ms);

@@ -82,7 +82,8 @@ impl Owner {
     pub(super) fn offer(&self) -> String {
         let jobs = self.model().jobs.values();
         let holding: Vec<_> = jobs.map(|record| (&record.job.name, record.phase, record.settled())).collect();
-        format!("{:?}{:?}{holding:?}", self.nodes.schedulable(), self.nodes.links())
+        let cordons = &self.model().cordons;
+        format!("{:?}{:?}{holding:?}{cordons:?}", self.nodes.schedulable(), self.nodes.links())
     }
 
     /// Some job counts the node as lost, or left it behind.
@@ -306,7 +307,7 @@ impl Owner {
 }
 
 /// The outcome, if everybody found a place.
-fn whole(outcome: Result<Outcome, PlanError>) -> Result<Outcome, String> {
+pub(super) fn whole(outcome: Result<Outcome, PlanError>) -> Result<Outcome, String> {
     let outcome = outcome.map_err(|error| error.to_string())?;
     match outcome.unplaced.first() {
         Some(unplaced) => Err(reason(unplaced)),

@@ -1,8 +1,9 @@
 //! The one owner of the cluster's state: takes commands one by one and, after each, brings published
 //! documents a step nearer to the wanted ones.
 //!
-//! Nine rooms: `decide` turns waiting jobs into commits, `advance` carries commits out to the nodes, `moves`
-//! takes changes back that cannot be made, `replan` changes jobs that run, `cores` their limits, `lost` places tasks of lost nodes
+//! Ten rooms: `decide` turns waiting jobs into commits, `advance` carries commits out to the nodes, `moves`
+//! takes changes back that cannot be made, `replan` changes jobs that run, `cores` their limits, `drain` moves
+//! them off nodes, `lost` places tasks of lost nodes
 //! anew, `watch` tells what came and went, `regain` takes back from nodes what was lost here, `confidential` keeps
 //! secrets and logins, `prefetch` images that nodes hold ready.
 //! What is acknowledged lies in the journal; what nodes say is only looked at.
@@ -13,6 +14,7 @@ mod cores;
 mod cuts;
 mod decide;
 mod difference;
+mod drain;
 mod explain;
 mod lost;
 mod measure;
@@ -38,6 +40,7 @@ use crate::planner::{new_record, reason};
 use crate::state::State;
 use crate::topology::DownLinks;
 use crate::views;
+use drain::Drains;
 use edgeloom_common::desired::Pool;
 use edgeloom_common::ids::{ClusterId, JobName, NodeId, TaskName};
 use edgeloom_common::job::Job;
@@ -92,6 +95,7 @@ pub(crate) struct Owner {
     /// Of tasks that move.
     progress: Option<Progress>,
     losses: Losses,
+    drains: Drains,
     /// Nodes with documents from before the start that have not told of their links since.
     untold: BTreeSet<NodeId>,
 }
@@ -111,6 +115,7 @@ impl Owner {
             presence: Presence::default(),
             progress: None,
             losses: Losses::default(),
+            drains: Drains::default(),
             untold: BTreeSet::new(),
         };
         owner.untold = owner.state.model.published.keys().cloned().collect();
@@ -224,7 +229,8 @@ impl Owner {
     /// A node, and whether it is lost.
     pub(crate) fn node(&self, name: &NodeId, known: &NodeRecord) -> NodeView {
         let lost = self.is_lost(name);
-        NodeView { lost: lost && !known.online, ..views::node(self.model(), name, known) }
+        let cordon = self.cordon_view(name);
+        NodeView { lost: lost && !known.online, cordon, ..views::node(self.model(), name, known) }
     }
 
     /// Everything that can be done now.

@@ -6,6 +6,7 @@ mod barrier;
 mod cluster;
 mod copies;
 mod cores;
+mod drain;
 mod durability;
 mod explain;
 mod handle;

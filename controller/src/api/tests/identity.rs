@@ -86,6 +86,9 @@ async fn every_scope_reaches_what_it_may_and_nothing_else() {
         (Method::GET, "/v1/tokens", Scope::Admin),
         (Method::PUT, "/v1/jobs", Scope::Admin),
         (Method::DELETE, "/v1/nodes/ghost", Scope::Admin),
+        (Method::POST, "/v1/nodes/ghost/drain", Scope::Admin),
+        (Method::POST, "/v1/nodes/ghost/uncordon", Scope::Admin),
+        (Method::GET, "/v1/consolidation", Scope::Read),
         (Method::DELETE, "/v1/nodes/ghost/certificate", Scope::Admin),
     ];
     for has in [Scope::Read, Scope::Deploy, Scope::Admin] {

@@ -36,7 +36,7 @@ pub(super) fn inventory() -> Inventory {
 }
 
 /// A link to a node that never speaks: the one node is all there is to place on.
-fn links() -> Links {
+pub(super) fn links() -> Links {
     let link = LinkReport {
         neighbour: "n2".parse().unwrap(),
         interface: "eth0".to_owned(),

@@ -52,11 +52,24 @@ pub(crate) enum Output {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show what a job would become; exit code 0 no change, 1 change, 255 error.
+    /// Show what a job would become, or which nodes could be emptied; exit code 0 no change, 1 change, 255 error.
     Plan {
         /// The job document, YAML or JSON; `-` reads standard input.
-        file: PathBuf,
+        #[arg(required_unless_present = "consolidate")]
+        file: Option<PathBuf>,
+        /// Name nodes that could be emptied, what would move where, and what that would cost.
+        #[arg(long, conflicts_with = "file")]
+        consolidate: bool,
+        /// Drain them.
+        #[arg(long, requires = "consolidate")]
+        apply: bool,
     },
+    /// Move all tasks of a node to others, and send nothing new there; `edgeloom nodes` says how far that is.
+    Drain { node: NodeId },
+    /// Send nothing new to a node; what runs there stays.
+    Cordon { node: NodeId },
+    /// Let a node take tasks again that was drained or cordoned.
+    Uncordon { node: NodeId },
     /// Run a job; exit code 2 if it fits nowhere.
     Run {
         /// The job document, YAML or JSON; `-` reads standard input.

@@ -4,7 +4,7 @@ use crate::arguments::{Arguments, Command, EXIT_FAILURE, EXIT_OK, EXIT_PLAN_CHAN
 use crate::client::{Client, LogSelection};
 use crate::error::Error;
 use crate::{
-    context, doctor, events, explanation, images, measure, prefetch, secrets, show, sim, tokens, wait,
+    context, doctor, drain, events, explanation, images, measure, prefetch, secrets, show, sim, tokens, wait,
 };
 use edgeloom_common::doctor::Examination;
 use edgeloom_common::images::ImageList;
@@ -25,7 +25,11 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8, Error> {
     let client = Client::new(&target)?;
     let printer = Printer { output: arguments.output };
     match arguments.command {
-        Command::Plan { file } => return plan(&client, &printer, &file),
+        Command::Plan { file: Some(file), .. } => return plan(&client, &printer, &file),
+        Command::Plan { file: None, apply, .. } => return drain::consolidate(&client, &printer, apply),
+        Command::Drain { node } => drain::act(&client, &printer, (&node, "drain"))?,
+        Command::Cordon { node } => drain::act(&client, &printer, (&node, "cordon"))?,
+        Command::Uncordon { node } => drain::act(&client, &printer, (&node, "uncordon"))?,
         Command::Run { file, wait } => {
             let mut view: JobView = client.post("/v1/jobs", &document(&file)?)?;
             if wait {

@@ -8,6 +8,7 @@ mod client;
 mod commands;
 mod context;
 mod doctor;
+mod drain;
 mod error;
 mod events;
 mod explanation;

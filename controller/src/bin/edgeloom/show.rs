@@ -1,5 +1,6 @@
 //! Answers as tables: predicted and measured side by side, each under the name of where it comes from.
 
+use crate::drain;
 use crate::events::clock;
 use crate::explanation;
 use crate::table::Table;
@@ -197,9 +198,13 @@ fn presence(node: &NodeView) -> String {
         (true, true, false) => "applying",
         (true, true, true) => "ready",
     };
-    match node.offline_since_ms {
+    let word = match node.offline_since_ms {
         Some(since_ms) => format!("{word} since {}", clock(since_ms)),
         None => word.to_owned(),
+    };
+    match &node.cordon {
+        Some(cordon) => format!("{word}, {}", drain::state(cordon)),
+        None => word,
     }
 }
 

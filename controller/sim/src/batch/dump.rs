@@ -42,8 +42,7 @@ pub fn dump(settings: &Settings, trace: Option<&str>) -> Result<Dump, SimError> 
     let first = contenders(settings)?.into_iter().find(|one| Prepared::of(&batch, one.method).is_some());
     let contender = first.ok_or(SimError::NoFlow)?;
     let instance = Instance::of(&batch, contender.method).ok_or(SimError::NoFlow)?;
-    let runs: Vec<Flow> =
-        (0..REPEATS).filter_map(|_| first_flow(&machines, &arrivals, &contender)).collect();
+    let runs: Vec<Flow> = (0..REPEATS).filter_map(|_| first_flow(&machines, &arrivals, &contender)).collect();
     let Some(Flow { cost: optimum, .. }) = runs.first().copied() else { return Err(SimError::NoFlow) };
     let median = |of: fn(&Flow) -> f64| quantile(&runs.iter().map(of).collect::<Vec<_>>(), 0.5);
     Ok(Dump {

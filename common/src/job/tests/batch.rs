@@ -20,7 +20,7 @@ const TWO: &str = "  prepare: { image: i, retries: 1 }
 #[test]
 fn a_count_becomes_tasks_that_know_their_number() {
     let job = accepted(&batch(TWO));
-    let names: Vec<&str> = job.tasks.keys().map(|name| name.as_str()).collect();
+    let names: Vec<&str> = job.tasks.keys().map(TaskName::as_str).collect();
     assert_eq!(names, ["prepare", "work-1", "work-2", "work-3"]);
     assert_eq!((job.kind, job.source.is_none()), (Kind::Bag, true));
     let first = job.tasks[&task("prepare")].run.clone().unwrap();

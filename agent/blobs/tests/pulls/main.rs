@@ -1,5 +1,6 @@
 //! Pulls through the proxy from a registry of the test's own, over real connections.
 
+mod beside;
 mod registry;
 mod site;
 

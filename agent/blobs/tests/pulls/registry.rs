@@ -10,7 +10,7 @@ use hyper_util::rt::TokioIo;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -41,7 +41,11 @@ type Body = UnsyncBoxBody<Bytes, io::Error>;
 
 impl Registry {
     pub(crate) async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::start_at([127, 0, 0, 1].into()).await
+    }
+
+    pub(crate) async fn start_at(address: IpAddr) -> Self {
+        let listener = TcpListener::bind((address, 0)).await.unwrap();
         let state = State { knows_ranges: true, ..State::default() };
         let registry = Self { address: listener.local_addr().unwrap(), state: Arc::new(Mutex::new(state)) };
         let served = registry.clone();

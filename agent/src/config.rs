@@ -9,6 +9,7 @@ mod images;
 mod layers;
 mod place;
 mod problem;
+mod volumes;
 
 pub use controller::{Controller, IdentityFiles};
 pub use images::{Bound, ImageSettings, Scope};
@@ -30,6 +31,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+use volumes::RawVolumes;
 
 /// Where the unit looks for the configuration.
 pub const CONFIG_USUAL: &str = "/etc/edgeloom/agent.toml";
@@ -68,6 +70,8 @@ pub struct Config {
     pub links: Vec<Link>,
     pub layers: LayerSettings,
     pub images: ImageSettings,
+    /// Folders that containers may mount, with all below them.
+    pub volumes: Vec<PathBuf>,
 }
 
 /// A link to a neighbour.
@@ -106,6 +110,8 @@ struct RawConfig {
     layers: RawLayers,
     #[serde(default)]
     images: RawImages,
+    #[serde(default)]
+    volumes: RawVolumes,
 }
 
 #[derive(Debug, Deserialize)]
@@ -172,6 +178,7 @@ impl Config {
         let links = check.links(&raw.links, node.as_ref());
         let layers = check.layers(&raw.layers);
         let images = check.images(&raw.images);
+        let volumes = check.volumes(raw.volumes);
         let taints = check.taints(&raw.taints);
         match (cluster, node) {
             (Some(cluster), Some(node)) if check.problems.is_empty() => Ok(Self {
@@ -190,6 +197,7 @@ impl Config {
                 links,
                 layers,
                 images,
+                volumes,
             }),
             _ => Err(check.problems),
         }

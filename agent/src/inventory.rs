@@ -56,6 +56,7 @@ impl Gatherer {
             fq_codel: kernel.fq_codel,
             nft_maps: kernel.nft_maps,
             ip_forward: kernel.ip_forward,
+            host_folders: node.config.volumes.iter().map(|folder| folder.display().to_string()).collect(),
             problems: kernel.problems,
             ..Capabilities::default()
         };

@@ -2,7 +2,7 @@
 
 use crate::config::{Config, Link};
 use crate::contact::ContactFile;
-use crate::engine::{Docker, EngineVersion, Owner};
+use crate::engine::{Docker, EngineVersion, Hosting, Owner};
 use crate::network::{NetworkError, NetworkThread};
 use crate::secrets::SecretFiles;
 use crate::store::{DesiredFile, History, Lock, LockError, StateError};
@@ -40,7 +40,8 @@ impl Node {
         };
         let network = NetworkThread::start(move || Network::open(settings))?;
         let engine = Docker::new(config.docker_socket.clone(), owner(&config));
-        let engine = engine.with_secrets(secret_files(&config));
+        let hosting = Hosting { folders: config.volumes.clone(), own_ports: vec![config.layers.port] };
+        let engine = engine.with_secrets(secret_files(&config)).with_hosting(hosting);
         Ok(Self { config: Arc::new(config), engine: Arc::new(engine), network })
     }
 

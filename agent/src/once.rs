@@ -141,7 +141,9 @@ async fn purge_engine_once(
         removals.push(engine.remove_trial(&trial).await);
     }
     let network = engine.remove_network(bridge).await;
-    let failures = removals.into_iter().chain([network]).filter_map(Result::err).map(PurgeFailure::from);
+    let volumes = engine.remove_volumes().await;
+    let failures =
+        removals.into_iter().chain([network, volumes]).filter_map(Result::err).map(PurgeFailure::from);
     let left = engine.list().await?.into_iter();
     let left = left.map(|container| PurgeFailure::Stays { container: container.key.container_name() });
     Ok(failures.chain(left).collect())

@@ -53,6 +53,8 @@ fn document(image: ImageRef) -> DesiredState {
         hosts: BTreeMap::from([("detect".to_owned(), DETECT.parse().unwrap())]),
         secrets: BTreeMap::new(),
         to_end: None,
+        ports: Vec::new(),
+        mounts: Vec::new(),
     };
     let images = vec![camera.image.clone()];
     DesiredState { images, containers: vec![camera], ..serde_json::from_str(DOCUMENT).unwrap() }

@@ -4,6 +4,7 @@
 //! (epoch, generation) below the one it holds; the same pair again is a repeat and harmless.
 
 use crate::ids::{ClusterId, FlowId, JobName, NodeId, SecretName, TaskName};
+use crate::job::{HostPort, Mount};
 use crate::registry::RegistryHost;
 use crate::units::{BitRate, Bytes, MilliCores};
 use serde::{Deserialize, Serialize};
@@ -178,6 +179,12 @@ pub struct ContainerSpec {
     /// None: it is started again for as long as it is wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_end: Option<ToEnd>,
+    /// Ports of the node that lead to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<HostPort>,
+    /// Folders that outlive it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mounts: Vec<Mount>,
 }
 
 /// A container that runs to its end is started again after any code but 0, at most so many times.

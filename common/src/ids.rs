@@ -109,6 +109,10 @@ name_type! {
 }
 
 name_type! {
+    /// A volume of a task.
+    VolumeName
+}
+name_type! {
     /// A secret that tasks are given as a file of this name.
     SecretName
 }

@@ -131,6 +131,9 @@ pub struct Capabilities {
     /// Docker's version and API version, as it answers; empty when it does not.
     pub docker_version: String,
     pub docker_api: String,
+    /// Folders of the node that containers may mount, and what is below them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host_folders: Vec<String>,
     /// What is missing, in words, with the remedy.
     #[serde(default)]
     pub problems: Vec<String>,

@@ -47,11 +47,13 @@ fn delivered(text: &str) -> Result<Value, serde_json::Error> {
 
 fn reader(message: &str) -> fn(&str) -> Result<Value, serde_json::Error> {
     match message {
-        "desired" | "desired-batch" | "desired-reserved" | "held" => understood::<DesiredState>,
+        "desired" | "desired-batch" | "desired-hosting" | "desired-reserved" | "held" => {
+            understood::<DesiredState>
+        }
         "delivery" => delivered,
         "status" => understood::<Status>,
         "report" => understood::<Report>,
-        "inventory" => understood::<Inventory>,
+        "inventory" | "inventory-folders" => understood::<Inventory>,
         "links" | "links-pulls" => understood::<Links>,
         "observed" | "observed-batch" => understood::<Observed>,
         "logs" => understood::<LogsCommand>,

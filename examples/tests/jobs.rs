@@ -91,7 +91,7 @@ fn each_wrong_example_starts_with_what_is_wrong() {
 fn wrong_documents_are_refused_at_the_line_where_they_are_wrong() {
     let cases: [(&str, &[(usize, &str)]); 8] = [
         ("no-job", &[(2, "kind"), (2, "services"), (2, "name"), (2, "tasks")]),
-        ("unknown-field", &[(7, "tasks.camera.ports"), (9, "tasks.camera.resources.memroy")]),
+        ("unknown-field", &[(7, "tasks.camera.devices"), (9, "tasks.camera.resources.memroy")]),
         ("cycle", &[(13, "tasks.right.outputs.left")]),
         ("rate-without-unit", &[(8, "source.rate")]),
         ("duplicate-name", &[(9, "tasks.left")]),

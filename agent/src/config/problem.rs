@@ -63,6 +63,9 @@ pub enum ConfigProblem {
     /// Port 0, where neighbours get layers.
     #[error("layers.port is 0; leave it out for the usual one")]
     LayerPort,
+    /// A folder that no message could name.
+    #[error("volumes.allow: a folder's name is no text")]
+    VolumeFolder,
     /// Bounds of which one is never reached.
     #[error(
         "images.gc_low is {low} and gc_high {high}; write both in % or both in bytes, gc_low below gc_high"

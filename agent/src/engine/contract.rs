@@ -1,5 +1,7 @@
 //! What every container engine has to do, tried on the fake and on a real Docker daemon.
 
+mod hosting;
+
 use super::docker::Docker;
 use super::docker::private::{DaemonNetwork, PrivateDocker};
 use super::fake::{DIGEST, FakeEngine, document, owner, spec};
@@ -194,12 +196,15 @@ async fn contract(engine: &impl ContainerEngine, image: &ImageRef) {
     a_container_is_stopped_and_started_but_not_after_its_network_was_made_anew(engine, image).await;
     logs_end_with_the_receiver(engine, image).await;
     start_and_end_are_told_with_their_times(engine, image).await;
+    hosting::a_port_of_the_host_leads_to_one_container(engine, image).await;
+    hosting::a_folder_of_the_host_has_to_be_allowed(engine, image).await;
 }
 
 #[tokio::test]
 async fn the_fake_keeps_the_contract() {
     let engine = FakeEngine::default();
     engine.load(DIGEST);
+    engine.allow(hosting::allowed());
     contract(&engine, &spec("any", "any").image).await;
 }
 
@@ -215,6 +220,7 @@ async fn docker_keeps_the_contract() {
         let memory = tempfile::tempdir_in("/dev/shm").unwrap();
         let files = SecretFiles::new(memory.path(), &owner().node);
         let engine = Docker::new(docker.socket(), owner()).with_secrets(files.clone());
+        let engine = engine.with_hosting(hosting::allowed());
         contract(&engine, &image).await;
         the_log_is_bounded(&engine, &client, &image).await;
         secrets_are_files_that_nobody_changes(&engine, &files, &image).await;

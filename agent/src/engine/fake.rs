@@ -8,8 +8,9 @@ mod verbs;
 pub use samples::{DIGEST, document, found, owner, spec};
 pub use trials::Script;
 
-use super::{EngineError, FoundContainer, FoundState, NetworkSpec, TaskKey};
+use super::{EngineError, FoundContainer, FoundState, Hosting, NetworkSpec, TaskKey};
 use edgeloom_common::confidential::Login;
+use edgeloom_common::job::HostPort;
 use edgeloom_common::units::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -45,6 +46,9 @@ struct State {
     memory_used: Bytes,
     watchers: Vec<mpsc::Sender<()>>,
     trials: trials::State,
+    hosting: Hosting,
+    /// Ports of the host that containers have, by their ids.
+    ports: BTreeMap<String, Vec<HostPort>>,
 }
 
 impl State {
@@ -56,6 +60,17 @@ impl State {
             }),
             false => Ok(()),
         }
+    }
+
+    /// Another container that runs has a port of this one.
+    fn has_taken_ports(&self, id: &str) -> bool {
+        let runs = |other: &&String| {
+            let state = self.containers.get(*other).map(|other| other.state);
+            other.as_str() != id && state == Some(FoundState::Running)
+        };
+        let others = self.ports.keys().filter(runs).flat_map(|other| &self.ports[other]);
+        let own = self.ports.get(id).map(Vec::as_slice).unwrap_or_default();
+        others.into_iter().any(|other| own.iter().any(|own| own.clashes(other)))
     }
 
     fn changed(&mut self) {
@@ -92,6 +107,11 @@ impl FakeEngine {
     /// The pretended registry has this image from now on.
     pub fn publish(&self, digest: &str) {
         self.state().registry.insert(digest.to_owned());
+    }
+
+    /// Containers may have this of the node from now on.
+    pub fn allow(&self, hosting: Hosting) {
+        self.state().hosting = hosting;
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

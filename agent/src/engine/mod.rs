@@ -13,7 +13,7 @@ mod image;
 mod progress;
 pub mod trial;
 
-pub use docker::Docker;
+pub use docker::{Docker, Hosting};
 #[cfg(test)]
 pub(crate) use docker::{private, registry, samples};
 pub(crate) use image::FoundImage;
@@ -268,6 +268,12 @@ pub enum EngineError {
     /// A pull that failed, as the daemon says in its stream.
     #[error("pull of {image} failed: {reason}")]
     Pull { image: String, reason: String },
+    /// A port that the agent listens on itself.
+    #[error("port {port} of the host is the agent's own; choose another")]
+    OwnPort { port: u16 },
+    /// A folder that containers may not have, or that is not there.
+    #[error("containers cannot have folder {folder} of the host: {reason}")]
+    HostFolder { folder: String, reason: String },
     #[error(transparent)]
     Secrets(#[from] SecretFilesError),
 }
@@ -318,6 +324,8 @@ pub trait ContainerEngine: Send + Sync + 'static {
     fn limit(&self, id: &str, limits: Limits) -> impl Future<Output = Result<(), EngineError>> + Send;
     /// Stops it, with two seconds' grace, and removes it; gone already is well.
     fn remove(&self, id: &str) -> impl Future<Output = Result<(), EngineError>> + Send;
+    /// Removes all volumes of the owner, which no container may use any more.
+    fn remove_volumes(&self) -> impl Future<Output = Result<(), EngineError>> + Send;
     /// Sends log text until the end, or until the receiver is gone.
     fn logs(
         &self,

@@ -166,6 +166,8 @@ fn document(image: ImageRef) -> DesiredState {
         hosts: BTreeMap::new(),
         secrets: BTreeMap::new(),
         to_end: None,
+        ports: Vec::new(),
+        mounts: Vec::new(),
     }];
     document
 }

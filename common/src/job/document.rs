@@ -7,6 +7,7 @@
 use super::disconnect::disconnect;
 use super::fields::{self, Fields};
 use super::graph::{self, Draft, Drafts};
+use super::hosting;
 use super::measure::measure;
 use super::problems::{Place, Problems, excerpt};
 use super::rules;
@@ -43,6 +44,8 @@ const TASK_FIELDS: &[&str] = &[
     "affinity",
     "anti_affinity",
     "spread",
+    "ports",
+    "volumes",
 ];
 
 pub(super) const NAME_REMEDY: &str = "write a name such as `detect-2`";
@@ -98,6 +101,7 @@ fn pipeline(root: &Node, place: &Place, problems: &mut Problems) -> Option<Job> 
     let away = fields.optional("disconnect").and_then(|(node, place)| disconnect(node, &place, problems));
     let classes = fields.optional("sla").and_then(|(node, place)| sla::sla(node, &place, problems));
     graph::check(&drafts, source_written.is_some(), problems);
+    hosting::check(&drafts, problems);
     if let Some(written) = &classes {
         sla::check(written, (&drafts, source_written.is_some()), problems);
     }

@@ -14,8 +14,7 @@ const TEXT_MAX: usize = 512;
 
 /// Words that have a meaning in the job document, but that this version does not carry out. To read
 /// and ignore them would promise something that does not happen.
-const UNSUPPORTED: &[&str] =
-    &["depends_on", "devices", "gpu", "healthcheck", "ports", "restart", "runtime", "volumes"];
+const UNSUPPORTED: &[&str] = &["depends_on", "devices", "gpu", "healthcheck", "restart", "runtime"];
 
 /// The entries of one mapping, each key once.
 #[derive(Debug)]

@@ -8,6 +8,7 @@ mod disconnect;
 mod document;
 mod fields;
 mod graph;
+mod hosting;
 mod measure;
 mod placement;
 mod problems;
@@ -26,8 +27,8 @@ pub use disconnect::{Disconnect, LOST_AFTER_S, Reconcile};
 pub use document::{TASKS_MAX, line_of, parse};
 pub use measure::ITEMS_MAX;
 pub use placement::{
-    ANYWHERE, Affinity, Effect, HostPort, Placement, Preference, Protocol, Selector, Spread, Taint,
-    TaintError, Term, Toleration, Volume,
+    ANYWHERE, Affinity, Effect, HostPort, Mount, Origin, Placement, Preference, Protocol, Selector, Spread,
+    Taint, TaintError, Term, Toleration, Volume, is_within,
 };
 pub use program::{CPU_DEFAULT, MEMORY_DEFAULT};
 pub use sla::{REPUTATION_LABEL, Service, Sla, reputation};

@@ -6,7 +6,7 @@
 use super::problems::excerpt;
 use super::words::is_label_text;
 use super::{Attribute, Constraint};
-use crate::ids::TaskName;
+use crate::ids::{TaskName, VolumeName};
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -37,6 +37,9 @@ pub struct Placement {
     /// Storage of a class that the container takes of its node.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub volumes: Vec<Volume>,
+    /// Folders that outlive the container: it stays where they are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mounts: Vec<Mount>,
 }
 
 /// A task without any.
@@ -49,6 +52,7 @@ pub static ANYWHERE: Placement = Placement {
     spread: Vec::new(),
     ports: Vec::new(),
     volumes: Vec::new(),
+    mounts: Vec::new(),
 };
 
 impl Placement {
@@ -221,6 +225,47 @@ pub struct HostPort {
     pub port: u16,
     #[serde(default)]
     pub protocol: Protocol,
+    /// Where the container listens.
+    pub container: u16,
+}
+
+impl HostPort {
+    /// No node has both.
+    #[must_use]
+    pub fn clashes(&self, other: &Self) -> bool {
+        (self.port, self.protocol) == (other.port, other.protocol)
+    }
+}
+
+/// A folder that a container finds at `path`, and that outlives it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mount {
+    #[serde(flatten)]
+    pub from: Origin,
+    /// In the container.
+    pub path: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub read_only: bool,
+}
+
+/// What is mounted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The task's own, made on its node when it is mounted for the first time.
+    Volume(VolumeName),
+    /// A folder of the node, which has to allow that.
+    Host(String),
+}
+
+/// Whether a path is one of these folders or below one, by its words alone.
+#[must_use]
+pub fn is_within(path: &str, folders: &[String]) -> bool {
+    let below = |folder: &String| {
+        let rest = path.strip_prefix(folder.trim_end_matches('/'));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    folders.iter().any(below)
 }
 
 /// Of a port.
@@ -263,6 +308,18 @@ mod tests {
         assert_eq!(taint("gpu").map(|it| (it.value, it.effect)), Ok((String::new(), Effect::NoSchedule)));
         assert!(matches!(taint("gpu:"), Err(TaintError::Effect { .. })));
         assert!(matches!(taint("a b"), Err(TaintError::Name { .. })));
+    }
+
+    #[test]
+    fn a_path_is_within_a_folder_by_whole_names() {
+        let allowed = ["/srv".to_owned(), "/data/".to_owned()];
+        for path in ["/srv", "/srv/x", "/data/y"] {
+            assert!(is_within(path, &allowed), "{path}");
+        }
+        for path in ["/srvx", "/", "/dat", "/x/srv"] {
+            assert!(!is_within(path, &allowed), "{path}");
+        }
+        assert!(is_within("/anything", &["/".to_owned()]));
     }
 
     #[test]

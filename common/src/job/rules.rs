@@ -1,6 +1,7 @@
 //! A task's labels, tolerations, preferences, affinity and spread, as a user writes them.
 
 use super::fields::{self, Fields};
+use super::hosting;
 use super::problems::{Place, Problems, excerpt};
 use super::tree::{Node, Value};
 use super::words::{Condition, LabelText, Topology};
@@ -43,6 +44,10 @@ pub(super) fn placement(fields: &Fields<'_>, problems: &mut Problems) -> (Placem
         affinity: together,
         anti_affinity: apart,
         spread: spreads.unwrap_or_default(),
+        ports: found("ports").map(|(node, place)| hosting::ports(node, &place, problems)).unwrap_or_default(),
+        mounts: found("volumes")
+            .map(|(node, place)| hosting::mounts(node, &place, problems))
+            .unwrap_or_default(),
         ..Placement::default()
     };
     (placement, named)

@@ -14,7 +14,7 @@ use edgeloom_common::desired::{
     ContainerSpec, DesiredState, FlowKey, FlowSpec, ImageRef, Pool, Protocol, TaskRoute,
 };
 use edgeloom_common::ids::{ClusterId, NodeId, TaskName};
-use edgeloom_common::job::{Program, TASK_PORT};
+use edgeloom_common::job::{ANYWHERE, Program, TASK_PORT};
 use edgeloom_common::registry::RegistryHost;
 use edgeloom_common::units::{Bytes, MilliCores};
 use edgeloom_sched::plan::{FlowPlan, JobPlan, Share};
@@ -138,6 +138,7 @@ fn add_containers(documents: &mut Documents, vault: &Vault, (record, plan): (&Jo
             continue;
         };
         let limits = share(plan, &task, program);
+        let hosting = record.job.tasks.get(&task).map_or(&ANYWHERE, |task| &task.placement);
         let mut container = ContainerSpec {
             job: record.job.name.clone(),
             environment: environment(record, &task, program),
@@ -151,6 +152,8 @@ fn add_containers(documents: &mut Documents, vault: &Vault, (record, plan): (&Jo
             hosts: hosts(record),
             secrets: program.secrets.iter().map(|name| (name.clone(), vault.revision_of(name))).collect(),
             to_end: None,
+            ports: hosting.ports.clone(),
+            mounts: hosting.mounts.clone(),
         };
         container.spec_hash = spec_hash(&container);
         document.containers.push(container);

@@ -262,6 +262,7 @@ impl Nodes {
                     taints: inventory.taints.clone(),
                     goodput: record.line.goodput(),
                     pulls_over: self.pulls_over(id),
+                    folders: inventory.capabilities.host_folders.clone(),
                     ..Hosting::default()
                 },
             })

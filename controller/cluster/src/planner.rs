@@ -12,6 +12,7 @@ use crate::nodes::Nodes;
 use crate::pulls::{Pulls, platforms};
 use edgeloom_common::desired::Pool;
 use edgeloom_common::ids::{JobName, NodeId, TaskName};
+use edgeloom_common::job::{Attribute, Constraint, Job};
 use edgeloom_common::topics::DOCUMENT_MAX;
 use edgeloom_common::units::TCP_GOODPUT;
 use edgeloom_sched::plan::{Decision, JobPlan, Unplaced};
@@ -135,7 +136,7 @@ impl Planner<'_> {
             waiting: waiting
                 .iter()
                 .map(|record| Waiting {
-                    job: record.job.clone(),
+                    job: beside_its_data(record),
                     since_ms: record.since_ms,
                     images: platforms(&record.images),
                     profiles: self.profiles(record),
@@ -196,6 +197,19 @@ pub(crate) fn profiles(model: &Model, online: Option<&Profiles>, record: &JobRec
     profiles
 }
 
+/// The job, with tasks that have mounted something held to the nodes that have it, wherever the rest goes.
+fn beside_its_data(record: &JobRecord) -> Job {
+    let mut job = record.job.clone();
+    let Some(plan) = &record.plan else { return job };
+    for (name, task) in job.tasks.iter_mut().filter(|(_, task)| !task.placement.mounts.is_empty()) {
+        if let Some(node) = plan.placement.get(name) {
+            let value = node.to_string();
+            task.constraints.push(Constraint { attribute: Attribute::Name, equal: true, value });
+        }
+    }
+    job
+}
+
 /// Pulls of a running job's tasks that stay where they are.
 fn behind<'a>(record: &'a JobRecord, plan: &'a JobPlan) -> impl Iterator<Item = (TaskName, u64)> + 'a {
     let old = record.plan.as_ref();
@@ -235,7 +249,7 @@ pub(crate) fn reason(unplaced: &Unplaced) -> String {
 
 /// A job that waits for its first decision.
 pub(crate) fn new_record(
-    job: edgeloom_common::job::Job,
+    job: Job,
     images: BTreeMap<TaskName, crate::model::Image>,
     profile: &str,
     since_ms: u64,

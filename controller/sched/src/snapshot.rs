@@ -69,6 +69,8 @@ pub struct Hosting {
     pub containers_max: u32,
     /// Storage for volumes by class.
     pub volumes: BTreeMap<String, Bytes>,
+    /// Of its own, which containers may mount.
+    pub folders: Vec<String>,
 }
 
 impl Default for Hosting {
@@ -81,6 +83,7 @@ impl Default for Hosting {
             taints: Vec::new(),
             containers_max: u32::MAX,
             volumes: BTreeMap::new(),
+            folders: Vec::new(),
         }
     }
 }

@@ -65,7 +65,7 @@ fn rule(drawn: u8, neighbour: &str) -> Placement {
         2 => rule.anti_affinity.required.push(web),
         3 => rule.affinity.required.push(web),
         4 => rule.affinity.preferred.extend([(near, 10), (web, 20)]),
-        5 => rule.ports.push(HostPort { port: 80, protocol: Protocol::Tcp }),
+        5 => rule.ports.push(HostPort { port: 80, protocol: Protocol::Tcp, container: 80 }),
         6 => rule.tolerations.push(Toleration::default()),
         7 => rule.spread.push(Spread { labels: labels(), by: by(), max_skew: 1, required: true }),
         _ => {}

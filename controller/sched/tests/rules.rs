@@ -145,7 +145,7 @@ fn a_required_spread_fills_places_evenly() {
 
 #[test]
 fn ports_volumes_and_numbers_of_containers_are_taken_once() {
-    let port = HostPort { port: 80, protocol: Protocol::Tcp };
+    let port = HostPort { port: 80, protocol: Protocol::Tcp, container: 80 };
     let web = Placement { ports: vec![port], ..Placement::default() };
     let names = ["w1", "w2", "w3", "w4"];
     each(&three(names.map(|name| ruled(name, web.clone())).to_vec()), |name, decision| {

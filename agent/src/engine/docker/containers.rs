@@ -1,6 +1,6 @@
 //! Containers of ours: made from a spec, found by their labels.
 
-use super::{Docker, EngineError, FoundContainer, Request, forgotten, has_status, limits};
+use super::{Docker, EngineError, FoundContainer, Request, forgotten, has_status, hosting, limits};
 use crate::engine::{FoundLimits, FoundState, Limits, TaskKey, Times, label};
 use bollard::models::{
     ContainerCreateBody, ContainerSummary, ContainerSummaryStateEnum, EndpointIpamConfig, EndpointSettings,
@@ -69,6 +69,7 @@ pub(super) async fn create(
     spec: &ContainerSpec,
     bridge: &str,
 ) -> Result<String, EngineError> {
+    docker.hosting.check(spec)?;
     let name = TaskKey::of(spec).container_name();
     let options = CreateContainerOptionsBuilder::new().name(&name).build();
     let image = docker.name_to_run(&spec.image).await?;
@@ -95,7 +96,8 @@ fn body(docker: &Docker, spec: &ContainerSpec, bridge: &str) -> ContainerCreateB
         cmd: (!spec.command.is_empty()).then(|| spec.command.clone()),
         env: Some(spec.environment.iter().map(|(key, value)| format!("{key}={value}")).collect()),
         labels: Some(labels),
-        host_config: Some(HostConfig { mounts: secrets(docker, spec), ..host_config(spec, bridge) }),
+        exposed_ports: hosting::exposed(spec),
+        host_config: Some(HostConfig { mounts: mounts(docker, spec), ..host_config(spec, bridge) }),
         networking_config: Some(NetworkingConfig {
             endpoints_config: Some(HashMap::from([(bridge.to_owned(), endpoint)])),
         }),
@@ -120,13 +122,19 @@ fn host_config(spec: &ContainerSpec, bridge: &str) -> HostConfig {
             maximum_retry_count: None,
         }),
         log_config: Some(log_files()),
+        port_bindings: hosting::bindings(spec),
         ..Default::default()
     }
 }
 
+fn mounts(docker: &Docker, spec: &ContainerSpec) -> Option<Vec<Mount>> {
+    let all: Vec<Mount> = secrets(docker, spec).into_iter().chain(hosting::mounts(docker, spec)).collect();
+    (!all.is_empty()).then_some(all)
+}
+
 /// The folder is mounted, not each file: one that a restart of the machine has emptied is filled again before
 /// the container starts.
-fn secrets(docker: &Docker, spec: &ContainerSpec) -> Option<Vec<Mount>> {
+fn secrets(docker: &Docker, spec: &ContainerSpec) -> Option<Mount> {
     let mount = || Mount {
         typ: Some(MountType::BIND),
         source: Some(docker.secrets.of(&TaskKey::of(spec)).display().to_string()),
@@ -134,7 +142,7 @@ fn secrets(docker: &Docker, spec: &ContainerSpec) -> Option<Vec<Mount>> {
         read_only: Some(true),
         ..Default::default()
     };
-    (!spec.secrets.is_empty()).then(|| vec![mount()])
+    (!spec.secrets.is_empty()).then(mount)
 }
 
 /// Bounded, so that a task that talks all the time cannot fill the node's disk: 30 MB for each.

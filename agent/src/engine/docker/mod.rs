@@ -7,6 +7,7 @@
 mod containers;
 mod events;
 mod forgotten;
+mod hosting;
 mod images;
 mod inspect;
 mod limits;
@@ -25,6 +26,7 @@ mod through;
 mod times;
 mod trial;
 
+pub use hosting::Hosting;
 pub(super) use through::tagged as own_name;
 
 use super::{
@@ -57,6 +59,7 @@ pub struct Docker {
     /// What pulls go through.
     proxy: OnceLock<Proxy>,
     secrets: SecretFiles,
+    hosting: Hosting,
 }
 
 /// What a request was about, for its error.
@@ -72,7 +75,13 @@ impl Docker {
     pub fn new(socket: PathBuf, owner: Owner) -> Self {
         let (client, limits, proxy) = (Mutex::new(None), limits::Known::default(), OnceLock::new());
         let secrets = SecretFiles::new(RUNTIME_DIR.as_ref(), &owner.node);
-        Self { socket, owner, client, limits, proxy, secrets }
+        let hosting = Hosting::default();
+        Self { socket, owner, client, limits, proxy, secrets, hosting }
+    }
+
+    /// The same, whose containers may have this of the node.
+    pub(crate) fn with_hosting(self, hosting: Hosting) -> Self {
+        Self { hosting, ..self }
     }
 
     /// The same, whose containers find their secrets here.
@@ -209,6 +218,10 @@ impl ContainerEngine for Docker {
 
     async fn remove(&self, id: &str) -> Result<(), EngineError> {
         containers::remove(self, id).await
+    }
+
+    async fn remove_volumes(&self) -> Result<(), EngineError> {
+        hosting::remove_volumes(self).await
     }
 
     async fn logs(

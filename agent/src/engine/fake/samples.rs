@@ -30,6 +30,8 @@ pub fn spec(task: &str, hash: &str) -> ContainerSpec {
         hosts: BTreeMap::new(),
         secrets: BTreeMap::new(),
         to_end: None,
+        ports: Vec::new(),
+        mounts: Vec::new(),
     }
 }
 

@@ -78,6 +78,7 @@ impl ContainerEngine for FakeEngine {
         tokio::task::yield_now().await;
         let mut state = self.state();
         state.check_up()?;
+        state.hosting.check(spec)?;
         let key = TaskKey::of(spec);
         if !state.images.contains(&spec.image.digest) {
             return Err(refused("create container", &key.container_name(), 404, "no such image"));
@@ -102,6 +103,7 @@ impl ContainerEngine for FakeEngine {
         state.containers.insert(id.clone(), container);
         let made = state.networks_made;
         state.made_for.insert(id.clone(), made);
+        state.ports.insert(id.clone(), spec.ports.clone());
         Ok(id)
     }
 
@@ -123,6 +125,9 @@ impl ContainerEngine for FakeEngine {
             |other: &FoundContainer| other.state == FoundState::Running && other.address == container.address;
         if state.containers.values().any(|other| other.id != id && holds(other)) {
             return Err(refused("start container", id, 403, "address already in use"));
+        }
+        if state.has_taken_ports(id) {
+            return Err(refused("start container", id, 500, "port is already allocated"));
         }
         if container.state != FoundState::Running {
             *state.starts.entry(container.key.clone()).or_default() += 1;
@@ -175,6 +180,10 @@ impl ContainerEngine for FakeEngine {
         state.containers.remove(id);
         state.changed();
         Ok(())
+    }
+
+    async fn remove_volumes(&self) -> Result<(), EngineError> {
+        self.state().check_up()
     }
 
     async fn logs(

@@ -6,7 +6,7 @@ use crate::job::Measure;
 
 #[test]
 fn what_this_version_does_not_carry_out_is_refused_not_ignored() {
-    for field in ["ports: [80]", "gpu: 1", "volumes: [a]", "depends_on: [b]", "restart: always"] {
+    for field in ["gpu: 1", "devices: [a]", "depends_on: [b]", "restart: always"] {
         let name = field.split(':').next().unwrap();
         let text = with_task_lines(&format!("    {field}"));
         wants(&text, &[(6, &format!("tasks.a.{name}"), "not supported by this version; remove it")]);

@@ -5,6 +5,7 @@ mod disconnect;
 mod fields;
 mod graph;
 mod hostile;
+mod hosting;
 mod reading;
 mod rules;
 mod sla;

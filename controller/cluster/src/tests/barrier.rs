@@ -112,6 +112,8 @@ fn container(chain: usize, task: usize) -> ContainerSpec {
         hosts: BTreeMap::new(),
         secrets: BTreeMap::new(),
         to_end: None,
+        ports: Vec::new(),
+        mounts: Vec::new(),
     }
 }
 

@@ -21,4 +21,5 @@ mod regain;
 mod replan;
 mod secrets;
 mod strategy;
+mod volumes;
 mod world;

@@ -9,7 +9,9 @@
 //! broken only if no order could have kept them.
 
 use edgeloom_common::ids::{JobName, TaskName};
-use edgeloom_common::job::{Attribute, Constraint, Placement, Selector, Spread, Term};
+use edgeloom_common::job::{
+    Attribute, Constraint, HostPort, Origin, Placement, Selector, Spread, Term, is_within,
+};
 use edgeloom_common::units::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -153,7 +155,16 @@ impl<'w> Rules<'w> {
         if let Some(spread) = keyless {
             return Some(format!("has no {} to spread by", attribute(&spread.by)));
         }
-        self.taken_port(residents).or_else(|| self.short_volume(node, residents))
+        let taken = self.taken_port(residents).or_else(|| self.closed_folder(node));
+        taken.or_else(|| self.short_volume(node, residents))
+    }
+
+    fn closed_folder(&self, node: &Node) -> Option<String> {
+        self.own.mounts.iter().find_map(|mount| {
+            let Origin::Host(folder) = &mount.from else { return None };
+            let open = is_within(folder, &node.hosting.folders);
+            (!open).then(|| format!("does not let containers have {folder}"))
+        })
     }
 
     fn others<'r>(&self, residents: &'r [Arc<Resident>]) -> impl Iterator<Item = &'r Placement> {
@@ -164,7 +175,8 @@ impl<'w> Rules<'w> {
 
     fn taken_port(&self, residents: &[Arc<Resident>]) -> Option<String> {
         let taken = self.others(residents).flat_map(|placement| &placement.ports);
-        let both = taken.filter(|port| self.own.ports.contains(port)).min()?;
+        let wanted = |port: &&HostPort| self.own.ports.iter().any(|own| own.clashes(port));
+        let both = taken.filter(wanted).min()?;
         Some(format!("port {} is taken", both.port))
     }
 

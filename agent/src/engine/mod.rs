@@ -17,6 +17,7 @@ pub use docker::{Docker, Hosting};
 #[cfg(test)]
 pub(crate) use docker::{private, registry, samples};
 pub(crate) use image::FoundImage;
+pub(crate) use progress::Pace;
 pub use progress::PullProgress;
 
 pub use crate::secrets::SecretFilesError;
@@ -260,7 +261,7 @@ pub enum EngineError {
     )]
     ForeignNetwork { name: String, node: NodeId },
     /// A pull that brought no byte for too long.
-    #[error("pull of {image} stalled: nothing arrived for {seconds} s")]
+    #[error("pull of {image} stalled: next to nothing arrived for {seconds} s")]
     Stalled { image: String, seconds: u64 },
     /// A pull of what nobody needs yet.
     #[error("pull of {image} gave way to one that a task waits for")]

@@ -19,6 +19,8 @@ use tokio::time::timeout;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The first Docker whose graph drivers unpack Zstandard (release notes of 23.0).
 const ZSTD_SINCE: u32 = 23;
+/// ENOSPC, as the daemon writes it.
+const FULL: &str = "no space left on device";
 
 /// The engine, as far as it decides how an image is pulled.
 pub(super) struct Puller {
@@ -80,27 +82,31 @@ impl Preview {
             _ => return error,
         };
         let reason = match &self.0 {
-            Some(Err(InspectError::Http(HttpError::Unreachable { .. } | HttpError::Slow { .. }))) | None => {
-                reason
+            _ if reason.contains(FULL) => {
+                format!("{reason}; free some on the node's disk, the pull is tried again by itself")
             }
-            Some(Err(wrong)) => wrong.to_string(),
-            Some(Ok(Layers { elsewhere, .. })) => match elsewhere.first() {
-                Some((layer, url)) => format!(
-                    "{reason}; layer {layer} is a foreign one, which its registry need not have and Docker does not \
-                     fetch from {url:?}: push it with the image, or take another base"
-                ),
-                None => reason,
-            },
+            Some(Err(wrong)) if is_of_image(wrong) => wrong.to_string(),
+            Some(Ok(layers)) if reason.contains("blob") || reason.contains("404") => foreign(reason, layers),
+            _ => reason,
         };
-        EngineError::Pull { image: image.name.clone(), reason: with_remedy(reason) }
+        EngineError::Pull { image: image.name.clone(), reason }
     }
 }
 
-/// What nobody but the operator can mend says how.
-fn with_remedy(reason: String) -> String {
-    match reason.contains("no space left on device") {
-        true => format!("{reason}; free some on the node's disk, the pull is tried again by itself"),
-        false => reason,
+/// The registry has answered, and not with this image. What it has for other platforms may do for the daemon.
+fn is_of_image(error: &InspectError) -> bool {
+    use HttpError::{Content, Status};
+    matches!(error, InspectError::Unreadable { .. } | InspectError::Http(Status { .. } | Content { .. }))
+}
+
+/// With the layer that is not where the others are, if there is one.
+fn foreign(reason: String, layers: &Layers) -> String {
+    match layers.elsewhere.first() {
+        Some((layer, url)) => format!(
+            "{reason}; layer {layer} is a foreign one, which its registry need not have and Docker does not fetch \
+             from {url:?}: push it with the image, or take another base"
+        ),
+        None => reason,
     }
 }
 

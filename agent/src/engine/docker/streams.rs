@@ -4,7 +4,7 @@
 use super::inspect::Puller;
 use super::through::{self, Failure};
 use super::{Docker, EngineError, Request, pull_reference};
-use crate::engine::{LogSelection, PullProgress};
+use crate::engine::{LogSelection, Pace, PullProgress};
 use bollard::auth::DockerCredentials;
 use bollard::errors::Error;
 use bollard::models::CreateImageInfo;
@@ -12,10 +12,10 @@ use bollard::query_parameters::{CreateImageOptionsBuilder, LogsOptionsBuilder};
 use edgeloom_common::confidential::Login;
 use edgeloom_common::desired::ImageRef;
 use futures_util::{Stream, StreamExt, pin_mut};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
-/// A pull may take hours on a thin link; one from which nothing comes for this long is given up.
+/// A pull may take hours on a thin link; one from which next to nothing comes for this long is given up.
 /// Docker itself survives outages of about a minute, and extracting a large layer says little.
 const PULL_STALL: Duration = Duration::from_secs(180);
 
@@ -67,19 +67,26 @@ pub(super) async fn fetch(
     let options = CreateImageOptionsBuilder::new().from_image(name).build();
     let stream = docker.client().await?.create_image(Some(options), None, credentials);
     pin_mut!(stream);
+    let mut pace = Pace::new(Instant::now());
     while let Some(line) = next_line(&mut stream, name).await? {
         let line = line.map_err(|error| pull_error(docker, name, &error))?;
         observe(progress, &line);
+        if PULL_STALL < pace.idle(&progress.borrow(), Instant::now()) {
+            return Err(stalled(name));
+        }
     }
     Ok(())
+}
+
+fn stalled(name: &str) -> EngineError {
+    EngineError::Stalled { image: name.to_owned(), seconds: PULL_STALL.as_secs() }
 }
 
 async fn next_line<T>(
     stream: &mut (impl Stream<Item = T> + Unpin),
     name: &str,
 ) -> Result<Option<T>, EngineError> {
-    let stalled = |_| EngineError::Stalled { image: name.to_owned(), seconds: PULL_STALL.as_secs() };
-    tokio::time::timeout(PULL_STALL, stream.next()).await.map_err(stalled)
+    tokio::time::timeout(PULL_STALL, stream.next()).await.map_err(|_| stalled(name))
 }
 
 /// Failures come inside the stream, with status 200 long sent.

@@ -160,6 +160,8 @@ pub(crate) enum Event {
         /// Jobs of which nodes show that they ended.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         ended: Vec<JobName>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        ready: Vec<Entry>,
     },
     Topology {
         node: NodeId,
@@ -298,12 +300,13 @@ impl Model {
                 }
             }
             Event::Published { documents } => self.publish(documents),
-            Event::Regained { epoch, records, documents, topology, ended } => {
+            Event::Regained { epoch, records, documents, topology, ended, ready } => {
                 ended.into_iter().for_each(|job| self.end(job));
                 for (node, neighbours) in topology {
                     self.topology.entry(node).or_insert(neighbours);
                 }
                 self.epoch = self.epoch.max(epoch);
+                ready.into_iter().for_each(|entry| self.prefetch.keep(entry));
                 self.jobs.extend(records.into_iter().map(|record| (record.job.name.clone(), record)));
                 self.publish(documents);
                 if let Some(regain) = &mut self.regain {

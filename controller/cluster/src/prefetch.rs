@@ -60,6 +60,29 @@ impl Ready {
         self.0.values()
     }
 
+    /// What documents name of images that are not known here, for a state that lost them. A document does not say
+    /// whether others have it too, so one that all of them name is held everywhere. The newest counts.
+    pub(crate) fn found_in(&self, documents: &Documents) -> Vec<Entry> {
+        let mut newest: Vec<_> = documents.values().collect();
+        newest.sort_by_key(|document| document.version());
+        let mut found: BTreeMap<String, Entry> = BTreeMap::new();
+        for document in newest {
+            for Prefetch { image, pinned } in &document.prefetch {
+                let nodes = found.get(&image.name).and_then(|entry| entry.nodes.clone()).unwrap_or_default();
+                let nodes = nodes.into_iter().chain([document.node.clone()]).collect();
+                let entry = Entry { image: image.clone(), pinned: *pinned, nodes: Some(nodes) };
+                found.insert(image.name.clone(), entry);
+            }
+        }
+        let room = ENTRIES_MAX.saturating_sub(self.0.len());
+        let mut lost: Vec<Entry> =
+            found.into_values().filter(|entry| !self.0.contains_key(&entry.image.name)).take(room).collect();
+        for entry in &mut lost {
+            entry.nodes = entry.nodes.take().filter(|nodes| nodes.len() < documents.len());
+        }
+        lost
+    }
+
     /// Writes into each document what its node holds ready.
     pub(crate) fn add_to(&self, documents: &mut Documents) {
         for (node, document) in documents {

@@ -7,6 +7,7 @@
 use crate::copies::{CopyKeys, keepers};
 use crate::documents::{Documents, programs};
 use crate::model::{JobRecord, Model, Phase, Topology};
+use crate::prefetch::Entry;
 use edgeloom_common::desired::{DesiredState, Version};
 use edgeloom_common::ids::{JobName, NodeId, TaskName};
 use edgeloom_sched::plan::Share;
@@ -74,6 +75,8 @@ pub(crate) struct Regained {
     pub(crate) ended: Vec<JobName>,
     /// Jobs that come back without their addresses, which others have: they are planned anew.
     pub(crate) anew: Vec<JobName>,
+    /// Images that nodes were to hold ready, and of which nothing is known here.
+    pub(crate) ready: Vec<Entry>,
 }
 
 /// What these documents of nodes add to the state.
@@ -92,6 +95,8 @@ pub(crate) fn regain(model: &Model, held: &Documents, keys: &CopyKeys) -> Regain
     let mut regained = Regained::default();
     if let Some(mode @ Regain { gathered: false, .. }) = mode {
         regained.ended = ended(model, mode, &documents);
+        // Later on one that is not known was released.
+        regained.ready = model.prefetch.found_in(&documents);
     }
     for (record, version) in copies.into_values() {
         if !is_over(&record.job.name)

@@ -8,8 +8,10 @@ use super::Owner;
 use crate::documents::Documents;
 use crate::events::Kind;
 use crate::journal::JournalError;
+use crate::lost;
 use crate::model::{EPOCH_MAX, Event, Model, nodes_of};
 use crate::nodes::{GATHER_MS, NodeRecord};
+use crate::prefetch::Entry;
 use crate::regain::{Regained, regain};
 use edgeloom_common::desired::DesiredState;
 use edgeloom_common::ids::NodeId;
@@ -73,12 +75,12 @@ impl Owner {
     }
 
     fn take_in(&mut self, regained: Regained) -> Result<(), JournalError> {
-        let Regained { records, documents, topology, unknown, ended, anew } = regained;
+        let Regained { records, documents, topology, unknown, ended, anew, ready } = regained;
         let names: Vec<_> = records.iter().map(|record| record.job.name.clone()).collect();
         let (epoch, documents) = self.above(documents);
         let nodes: Vec<NodeId> = documents.iter().map(|document| document.node.clone()).collect();
-        let gone = ended.clone();
-        self.state.commit(Event::Regained { epoch, records, documents, topology, ended })?;
+        let (gone, images) = (ended.clone(), ready.clone());
+        self.state.commit(Event::Regained { epoch, records, documents, topology, ended, ready })?;
         self.step_ms = self.now_ms;
         for node in nodes {
             if let Some(known) = self.nodes.table.get_mut(&node) {
@@ -94,6 +96,11 @@ impl Owner {
             };
             tracing::info!(%job, "{text}");
             self.events.note(self.now_ms, Some(job), Kind::Regained, text.to_owned());
+        }
+        for Entry { image, nodes, .. } in images {
+            let on = nodes.map_or("every node".to_owned(), |nodes| lost::names(&nodes));
+            let text = format!("{} is held ready on {on} again: their documents name it", image.name);
+            self.events.note(self.now_ms, None, Kind::Regained, text);
         }
         for job in gone {
             let text = "counts as ended: no node has anything of it any more; run it again if it is wanted";

@@ -10,8 +10,9 @@ use crate::model::{Event, Phase};
 use crate::nodes::{GATHER_MS, NodeMessage};
 use crate::rebuild::event;
 use crate::regain::regain;
-use edgeloom_common::desired::DesiredState;
+use edgeloom_common::desired::{DesiredState, ImageRef};
 use edgeloom_common::ids::{JobName, NodeId};
+use edgeloom_common::prefetch::{Hold, PrefetchOn};
 use edgeloom_common::view::JobState;
 use edgeloom_disk::Folder;
 use std::collections::BTreeMap;
@@ -84,6 +85,27 @@ fn everything_comes_back_from_nodes_and_nothing_changes_there() {
     );
     let world = world.restart();
     assert_eq!(world.owner.model().jobs.len(), 2, "what came back is kept");
+}
+
+#[test]
+fn images_held_ready_come_back_where_they_were() {
+    let mut world = running(&["a"]);
+    for (name, on) in [("x", PrefetchOn::All), ("y", PrefetchOn::Nodes(vec![node("n2")]))] {
+        let digest = format!("sha256:{name}");
+        let image = ImageRef { repository: "r/ahead".to_owned(), digest, name: name.to_owned() };
+        world.owner.prefetch(image, on, Hold::Pinned).unwrap();
+        world.settle();
+    }
+    let (before, entries) = (world.held.clone(), world.owner.model().prefetch.clone());
+    let mut world = world.restart_after(lose_and_repair);
+    assert!(world.owner.model().prefetch.is_empty());
+    come_back(&mut world);
+    assert_eq!(world.owner.model().prefetch, entries);
+    assert_eq!(contents(&world.held), contents(&before));
+    world.owner.release("x".to_owned()).unwrap();
+    world.settle();
+    let world = world.restart();
+    assert!(world.owner.model().prefetch.find("x").is_none() && world.held[&node("n2")].prefetch.len() == 1);
 }
 
 #[test]

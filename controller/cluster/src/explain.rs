@@ -4,7 +4,8 @@
 //! that takes longer than the owner may be held up.
 
 use crate::model::JobRecord;
-use edgeloom_common::view::Explanation;
+use edgeloom_common::units::Bytes;
+use edgeloom_common::view::{Explanation, TaskView};
 use edgeloom_sched::explain;
 use edgeloom_sched::snapshot::Snapshot;
 
@@ -16,10 +17,25 @@ pub(crate) struct Question {
     snapshot: Option<Snapshot>,
 }
 
+/// What each task's image costs its node, as it was foretold and as it came.
+fn pulls(tasks: &[TaskView]) -> impl Iterator<Item = String> {
+    let pulled = tasks.iter().filter(|task| task.bytes_predicted > 0 || task.pull_s.is_some());
+    pulled.map(|task| {
+        let [predicted, fetched] = [task.bytes_predicted, task.bytes_fetched].map(Bytes);
+        let seconds = task.pull_s_predicted.map(|seconds| format!(" in {seconds:.1} s")).unwrap_or_default();
+        let took = task.pull_s.map(|seconds| format!(" in {seconds:.1} s")).unwrap_or_default();
+        format!(
+            "the image of task {} is {predicted} to {}{seconds}, predicted; {fetched} came{took}",
+            task.name, task.node
+        )
+    })
+}
+
 impl Question {
-    /// `snapshot` is asked for only if the job has a place.
-    pub(crate) fn of(record: &JobRecord, snapshot: impl FnOnce() -> Snapshot) -> Self {
+    /// `snapshot` is asked for only if the job has a place; `tasks` are those of a job that runs or begins.
+    pub(crate) fn of(record: &JobRecord, tasks: &[TaskView], snapshot: impl FnOnce() -> Snapshot) -> Self {
         let mut lines = record.plan.as_ref().map(|plan| plan.reasons.clone()).unwrap_or_default();
+        lines.extend(pulls(tasks));
         lines.extend(Some(record.reason.clone()).filter(|reason| !reason.is_empty()));
         let known = Explanation {
             name: record.job.name.clone(),

@@ -74,7 +74,7 @@ fn troubles(nodes: &Nodes, plan: &JobPlan, tasks: &[TaskView]) -> Vec<String> {
     lost.chain(ended.map(|task| format!("task {}: {}", task.name, task.detail))).collect()
 }
 
-fn tasks(nodes: &Nodes, record: &JobRecord, plan: &JobPlan) -> Vec<TaskView> {
+pub(crate) fn tasks(nodes: &Nodes, record: &JobRecord, plan: &JobPlan) -> Vec<TaskView> {
     let mut views = Vec::new();
     for task in record.images.keys() {
         let (Some(node), Some(image)) = (plan.placement.get(task), image_of(record, task)) else { continue };

@@ -3,6 +3,7 @@
 use super::Owner;
 use crate::explain::Question;
 use crate::model::{JobRecord, Model};
+use crate::views::tasks;
 use edgeloom_common::ids::JobName;
 use edgeloom_common::view::JobView;
 use std::collections::BTreeMap;
@@ -23,7 +24,8 @@ impl Owner {
 
     /// The same in a state that is only thought of.
     pub(super) fn question_in(&self, model: &Model, record: &JobRecord) -> Question {
-        Question::of(record, || {
+        let tasks = record.plan.as_ref().map(|plan| tasks(&self.nodes, record, plan)).unwrap_or_default();
+        Question::of(record, &tasks, || {
             let down = self.nodes.down(&model.topology);
             self.planner(model, &down, &BTreeMap::new()).standing()
         })

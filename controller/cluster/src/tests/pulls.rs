@@ -172,6 +172,9 @@ fn finished_pulls_are_held_against_their_predictions() {
     let view = world.owner.node(&n1, &world.owner.nodes.table[&n1]);
     assert_eq!((view.pulls.finished, view.pulls.exact), (1, 1));
     assert_eq!(world.owner.job(&"job".parse().unwrap()).unwrap().tasks[0].pull_s, Some(1.5));
+    let lines = world.owner.question(&"job".parse().unwrap()).unwrap().answer().lines;
+    let told = |line: &String| line.contains("image of task t0") && line.ends_with("came in 1.5 s");
+    assert!(lines.iter().any(told), "{lines:?}");
 }
 
 #[test]

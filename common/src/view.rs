@@ -12,6 +12,7 @@ pub use strategy::{ListenView, StrategyFlowView, StrategyView, TaskGroupView};
 
 use crate::desired::FlowKey;
 use crate::ids::{JobName, NodeId, TaskName};
+use crate::report::Outcome;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -41,9 +42,27 @@ pub struct JobView {
     /// Placement, ports, ways and rates as one document; none while the job has no place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<StrategyView>,
+    /// How far a batch is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<BatchView>,
     /// Only in a dry run's answer; a job's own is asked for by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Explanation>,
+}
+
+/// The tasks of a batch, each counted once but for `placed`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BatchView {
+    pub tasks: usize,
+    pub succeeded: usize,
+    pub failed: usize,
+    /// They depend on what failed and never run.
+    pub skipped: usize,
+    pub running: usize,
+    /// For others, for room, or for their container's start.
+    pub waiting: usize,
+    /// Those that hold resources of a node now.
+    pub placed: usize,
 }
 
 /// The throughput that a job reaches.
@@ -88,7 +107,10 @@ pub enum JobState {
     /// Committed; images, network or containers are on their way.
     Starting,
     Running,
+    /// A batch of which every task ended with code 0.
+    Succeeded,
     Stopping,
+    /// Of a batch: nothing is left to run, and not every task succeeded.
     Failed,
 }
 
@@ -122,7 +144,7 @@ pub struct TaskView {
     /// Docker's id; empty until created.
     #[serde(default)]
     pub container: String,
-    /// `planned waiting pulling creating running exited failed`.
+    /// `planned waiting pulling creating running exited failed succeeded`.
     pub phase: String,
     #[serde(default)]
     pub detail: String,
@@ -143,6 +165,14 @@ pub struct TaskView {
     pub pull_s: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_s_predicted: Option<f64>,
+    /// Of the last run, by the node's clock, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_ms: Option<u64>,
+    /// How it ended, for a task that has run to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
 }
 
 /// One flow between nodes.

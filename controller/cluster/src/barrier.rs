@@ -119,7 +119,8 @@ impl Step<'_> {
         // One that runs and gets a new flow cannot send it before the route, which waits for the entry.
         let goes_on = |spec: &&ContainerSpec| shaped(spec) || has(&prepared.containers, spec);
         let containers = target.containers.iter().filter(goes_on).cloned().collect();
-        DesiredState { flows, containers, ..prepared }
+        let kept = target.kept.clone();
+        DesiredState { flows, containers, kept, ..prepared }
     }
 
     /// C: old relay entries, routes and images go.

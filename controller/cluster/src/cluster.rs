@@ -224,7 +224,8 @@ impl Cluster {
         let (job, task) = (job.clone(), task.clone());
         let find = move |owner: &mut Owner| {
             let record = owner.model().jobs.get(&job)?;
-            in_force(owner.model(), record)?.placement.get(&task).cloned()
+            let ran = record.ended.get(&task).map(|end| end.node.clone());
+            ran.or_else(|| in_force(owner.model(), record)?.placement.get(&task).cloned())
         };
         self.ask(find).await?
     }

@@ -98,6 +98,7 @@ impl JobCopy {
             moved: BTreeMap::new(),
             bytes_predicted: BTreeMap::new(),
             reason: String::new(),
+            ended: BTreeMap::new(),
         }
     }
 }
@@ -112,7 +113,8 @@ pub(crate) fn keepers(job: &Job, plan: &JobPlan) -> BTreeSet<NodeId> {
 /// Puts a copy of each job into the documents of its keepers, as far as there is room.
 pub(crate) fn add_copies(documents: &mut Documents, model: &Model, keys: &CopyKeys) {
     let mut used: BTreeMap<NodeId, usize> = BTreeMap::new();
-    for (record, plan) in pulls::in_order(model) {
+    // Of a batch there would be another copy with every container that begins or ends.
+    for (record, plan) in pulls::in_order(model).into_iter().filter(|(record, _)| !record.job.kind.ends()) {
         let Some(copy) = keys.seal(record, plan) else { return };
         for node in keepers(&record.job, plan) {
             let Some(document) = documents.get_mut(&node) else { continue };

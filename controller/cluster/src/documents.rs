@@ -3,18 +3,19 @@
 //! Pure. Generations are given when a document is published; here every document has version (0, 0). Equal
 //! inputs give equal documents, so a restart of the controller changes nothing on any node.
 
+use crate::batch::KEPT_MAX;
 use crate::copies::{CopyKeys, add_copies};
 use crate::missing::sha256;
-use crate::model::{JobRecord, Model};
+use crate::model::{JobRecord, Model, Phase};
 use crate::pulls;
 use crate::reserved;
 use crate::topology::{DownLinks, alternates, next_hops, pair};
 use crate::vault::Vault;
 use edgeloom_common::desired::{
-    ContainerSpec, DesiredState, FlowKey, FlowSpec, ImageRef, Pool, Protocol, TaskRoute,
+    ContainerSpec, DesiredState, FlowKey, FlowSpec, ImageRef, Kept, Pool, Protocol, TaskRoute, ToEnd,
 };
 use edgeloom_common::ids::{ClusterId, NodeId, TaskName};
-use edgeloom_common::job::{ANYWHERE, Program, TASK_PORT};
+use edgeloom_common::job::{ANYWHERE, Program, RETRIES_DEFAULT, TASK_PORT};
 use edgeloom_common::registry::RegistryHost;
 use edgeloom_common::units::{Bytes, MilliCores};
 use edgeloom_sched::plan::{FlowPlan, JobPlan, Share};
@@ -46,13 +47,17 @@ pub(crate) fn documents(model: &Model, ground: &Ground<'_>) -> Documents {
         .collect();
     for (record, plan) in model.committed() {
         add_containers(&mut documents, &model.vault, (record, plan));
-        add_routes(&mut documents, model, ground, (record, plan));
+        // Containers of a batch send each other nothing.
+        if !record.job.kind.ends() {
+            add_routes(&mut documents, model, ground, (record, plan));
+        }
         add_stops(&mut documents, record, plan);
         for flow in &plan.flows {
             add_flow(&mut documents, flow, flow_key(model, record, plan, flow));
             reserved::add(&mut documents, flow);
         }
     }
+    add_kept(&mut documents, model);
     add_images(&mut documents, model);
     model.prefetch.add_to(&mut documents);
     add_copies(&mut documents, model, ground.keys);
@@ -90,6 +95,24 @@ fn add_logins(document: &mut DesiredState, vault: &Vault) {
             && let Some(revision) = vault.login_revision(&registry)
         {
             document.logins.insert(registry, revision);
+        }
+    }
+}
+
+/// The containers that ended last on each node.
+fn add_kept(documents: &mut Documents, model: &Model) {
+    let mut ended: BTreeMap<&NodeId, Vec<(u64, Kept)>> = BTreeMap::new();
+    let listed = model.jobs.values().filter(|record| matches!(record.phase, Phase::Committed | Phase::Ended));
+    for (record, (task, end)) in listed.flat_map(|record| record.ended.iter().map(move |end| (record, end))) {
+        let kept = Kept { job: record.job.name.clone(), task: task.clone() };
+        ended.entry(&end.node).or_default().push((end.at_ms, kept));
+    }
+    for (node, mut kept) in ended {
+        kept.sort();
+        let last = kept.into_iter().rev().take(KEPT_MAX).map(|(_, kept)| kept);
+        if let Some(document) = documents.get_mut(node) {
+            document.kept = last.collect();
+            document.kept.sort();
         }
     }
 }
@@ -142,6 +165,8 @@ fn add_containers(documents: &mut Documents, vault: &Vault, (record, plan): (&Jo
         let mut container = ContainerSpec {
             job: record.job.name.clone(),
             environment: environment(record, &task, program),
+            hosts: hosts(record, &task),
+            to_end: to_end(record, &task),
             task,
             spec_hash: String::new(),
             image: image.reference.clone(),
@@ -149,9 +174,7 @@ fn add_containers(documents: &mut Documents, vault: &Vault, (record, plan): (&Jo
             cpu: limits.cpu,
             memory: limits.memory,
             address: *address,
-            hosts: hosts(record),
             secrets: program.secrets.iter().map(|name| (name.clone(), vault.revision_of(name))).collect(),
-            to_end: None,
             ports: hosting.ports.clone(),
             mounts: hosting.mounts.clone(),
         };
@@ -180,8 +203,16 @@ fn spec_hash(container: &ContainerSpec) -> String {
     sha256(&serde_json::to_vec(&unlimited).expect("a specification is plain data with text keys"))
 }
 
-fn hosts(record: &JobRecord) -> BTreeMap<String, Ipv4Addr> {
-    record.addresses.iter().map(|(task, address)| (task.to_string(), *address)).collect()
+/// Of a batch the task alone: others come and go, and are not reached.
+fn hosts(record: &JobRecord, own: &TaskName) -> BTreeMap<String, Ipv4Addr> {
+    let named = record.addresses.iter().filter(|(task, _)| !record.job.kind.ends() || *task == own);
+    named.map(|(task, address)| (task.to_string(), *address)).collect()
+}
+
+fn to_end(record: &JobRecord, task: &TaskName) -> Option<ToEnd> {
+    let run = record.job.tasks.get(task).and_then(|task| task.run.as_ref());
+    let retries = run.map_or(RETRIES_DEFAULT, |run| run.retries);
+    record.job.kind.ends().then_some(ToEnd { retries, run: record.since_ms })
 }
 
 fn environment(record: &JobRecord, task: &TaskName, program: &Program) -> BTreeMap<String, String> {

@@ -20,6 +20,10 @@ pub(crate) enum Kind {
     /// Limits of its containers follow what they use, or who else is there.
     Resized,
     Waiting,
+    /// A container of a batch ended with another code than 0, for the last time.
+    TaskFailed,
+    /// A batch has nothing left to run.
+    Ended,
     Stopping,
     Gone,
     Replan,
@@ -58,6 +62,8 @@ impl Kind {
             Self::Changed => "changed",
             Self::Resized => "resized",
             Self::Waiting => "waiting",
+            Self::TaskFailed => "task-failed",
+            Self::Ended => "ended",
             Self::Stopping => "stopping",
             Self::Gone => "gone",
             Self::Replan => "replan",

@@ -11,6 +11,7 @@
 
 mod addresses;
 mod barrier;
+mod batch;
 mod booking;
 mod capacity;
 mod cluster;

@@ -4,6 +4,7 @@
 //! report is no part of it, but for the topology: after a restart the main routes have to stand before any
 //! node has spoken.
 
+use crate::batch::Ended;
 use crate::cordon::{Cordon, Cordons};
 use crate::missing::Layers;
 use crate::prefetch::{Entry, Ready};
@@ -128,6 +129,11 @@ pub(crate) enum Event {
         job: JobName,
         reason: String,
     },
+    /// Containers have run to their end.
+    Ended {
+        job: JobName,
+        tasks: BTreeMap<TaskName, Ended>,
+    },
     Stopping {
         job: JobName,
     },
@@ -215,6 +221,7 @@ impl Event {
             Self::Returned { job, .. }
             | Self::Restored { job }
             | Self::Delayed { job, .. }
+            | Self::Ended { job, .. }
             | Self::Stopping { job } => vec![job.clone()],
             _ => Vec::new(),
         }
@@ -280,6 +287,7 @@ impl Model {
                 }
             }),
             Event::Delayed { job, reason } => self.change(&job, |record| record.reason = reason),
+            Event::Ended { job, tasks } => self.change(&job, |record| record.end(tasks)),
             Event::Stopping { job } => self.change(&job, |record| record.phase = Phase::Stopping),
             Event::Gone { job } => self.end(job),
             Event::Stranded { strays } => {
@@ -364,7 +372,10 @@ impl Model {
             record.bytes_predicted = commit.bytes_predicted;
             let before = record.replace_plan(Some(commit.plan));
             record.note_moved(before.as_ref(), &lost);
-            if record.confirmed && record.previous.is_none() {
+            if record.job.kind.ends() {
+                // Taken back, it would end what has begun: what a node was given stays with it until it is lost.
+                (record.confirmed, record.previous) = (true, None);
+            } else if record.confirmed && record.previous.is_none() {
                 record.previous = before;
             }
         });

@@ -4,6 +4,7 @@
 //! document too large for a node is refused too.
 
 use crate::addresses::{PoolExhausted, lease};
+use crate::batch::{Parts, ready};
 use crate::cordon;
 use crate::demand::Enough;
 use crate::documents::{Ground, documents, programs};
@@ -12,7 +13,7 @@ use crate::nodes::Nodes;
 use crate::pulls::{Pulls, platforms};
 use edgeloom_common::desired::Pool;
 use edgeloom_common::ids::{JobName, NodeId, TaskName};
-use edgeloom_common::job::{Attribute, Constraint, Job};
+use edgeloom_common::job::{Attribute, Constraint, Job, Kind};
 use edgeloom_common::topics::DOCUMENT_MAX;
 use edgeloom_common::units::TCP_GOODPUT;
 use edgeloom_sched::plan::{Decision, JobPlan, Unplaced};
@@ -69,9 +70,14 @@ impl Planner<'_> {
     /// Decides on these waiting jobs.
     pub(crate) fn outcome(&self, waiting: &[&JobRecord]) -> Result<Outcome, PlanError> {
         let pulls = Pulls::after(self.model, self.nodes);
-        let snapshot = self.snapshot(waiting, &pulls);
+        let mut parts = Parts::new(self.model);
+        for record in waiting.iter().filter(|record| record.job.kind.ends()) {
+            parts.add((record, self.nodes), self.model, &self.profiles(record));
+        }
+        let mut snapshot = self.snapshot(waiting, &pulls);
+        snapshot.waiting.append(&mut parts.entries);
         let decision = decide(self.profile, &snapshot);
-        self.sound(waiting, (&snapshot, decision), pulls)
+        self.sound(waiting, (&snapshot, decision), (pulls, parts))
     }
 
     /// Divides the nodes' cores anew among containers that are sized by class.
@@ -79,7 +85,7 @@ impl Planner<'_> {
         let pulls = Pulls::after(self.model, self.nodes);
         let snapshot = self.snapshot(&[], &pulls);
         let decision = resize(&snapshot);
-        self.sound(&[], (&snapshot, decision), pulls)
+        self.sound(&[], (&snapshot, decision), (pulls, Parts::new(self.model)))
     }
 
     /// The decision as commits, if it breaks no rule.
@@ -87,19 +93,23 @@ impl Planner<'_> {
         &self,
         waiting: &[&JobRecord],
         (snapshot, decision): (&Snapshot, Decision),
-        mut pulls: Pulls<'_>,
+        (mut pulls, mut parts): (Pulls<'_>, Parts),
     ) -> Result<Outcome, PlanError> {
         let violations = check(&decision, snapshot);
         if !violations.is_empty() {
             let rules: Vec<String> = violations.iter().map(ToString::to_string).collect();
             return Err(PlanError::Unsound { rules: rules.join("; ") });
         }
+        let record = |job: &JobName| {
+            let fresh = waiting.iter().find(|record| record.job.name == *job).copied();
+            fresh.or_else(|| self.model.jobs.get(job))
+        };
+        let decision = parts.join(decision, record);
         let mut commits = Vec::new();
         let mut used = self.model.leased();
         for plan in decision.plans {
-            let fresh = waiting.iter().find(|record| record.job.name == plan.job).copied();
-            let Some(record) = fresh.or_else(|| self.model.jobs.get(&plan.job)) else { continue };
-            let addresses = addresses(self.ground.pool, &mut used, record)?;
+            let Some(record) = record(&plan.job) else { continue };
+            let addresses = addresses(self.ground.pool, &mut used, (record, &plan))?;
             let mut bytes_predicted = pulls.add(record, &plan);
             bytes_predicted.extend(behind(record, &plan));
             commits.push(Commit { plan, addresses, bytes_predicted, lost: BTreeSet::new() });
@@ -135,6 +145,7 @@ impl Planner<'_> {
             running: self.running(),
             waiting: waiting
                 .iter()
+                .filter(|record| !record.job.kind.ends())
                 .map(|record| Waiting {
                     job: beside_its_data(record),
                     since_ms: record.since_ms,
@@ -157,12 +168,14 @@ impl Planner<'_> {
         holding
             .filter_map(|record| {
                 let name = &record.job.name;
+                let plan = record.plan.clone()?;
                 Some(Running {
-                    job: record.job.clone(),
-                    plan: record.plan.clone()?,
+                    job: placed(&record.job, &plan),
+                    plan,
                     profiles: self.profiles(record),
                     change: match record.phase {
                         Phase::Stopping => Change::Nothing,
+                        _ if record.job.kind.ends() => Change::Rates,
                         _ => self.leave.changes.get(name).copied().unwrap_or(Change::Rates),
                     },
                     enough: self.leave.enough.get(name).cloned().unwrap_or_default(),
@@ -222,19 +235,34 @@ fn behind<'a>(record: &'a JobRecord, plan: &'a JobPlan) -> impl Iterator<Item = 
         .map(|(task, bytes)| (task.clone(), *bytes))
 }
 
-/// The addresses that the job has, or new ones.
+/// The job as far as it is placed: of a batch, tasks that wait or have ended hold nothing.
+fn placed(job: &Job, plan: &JobPlan) -> Job {
+    if !job.kind.ends() {
+        return job.clone();
+    }
+    let tasks = job.tasks.iter().filter(|(name, _)| plan.placement.contains_key(*name));
+    let tasks = tasks.map(|(name, task)| (name.clone(), task.clone())).collect();
+    // What is placed is not placed again, so that it began together or not makes no difference.
+    Job { kind: Kind::Batch, tasks, ..job.clone() }
+}
+
+/// The addresses that the job has, and new ones: of a batch for what is placed, otherwise for all at once.
 fn addresses(
     pool: &Pool,
     used: &mut BTreeSet<std::net::Ipv4Addr>,
-    record: &JobRecord,
+    (record, plan): (&JobRecord, &JobPlan),
 ) -> Result<BTreeMap<TaskName, std::net::Ipv4Addr>, PoolExhausted> {
-    if !record.addresses.is_empty() {
-        return Ok(record.addresses.clone());
+    let mut addresses = record.addresses.clone();
+    let batch = record.job.kind.ends();
+    if !batch && !addresses.is_empty() {
+        return Ok(addresses);
     }
-    let names: Vec<TaskName> = programs(&record.job).into_iter().map(|(name, _)| name).collect();
+    let mut names: Vec<TaskName> = programs(&record.job).into_iter().map(|(name, _)| name).collect();
+    names.retain(|name| !batch || (plan.placement.contains_key(name) && !addresses.contains_key(name)));
     let given = lease(pool, used, names.len())?;
     used.extend(&given);
-    Ok(names.into_iter().zip(given).collect())
+    addresses.extend(names.into_iter().zip(given));
+    Ok(addresses)
 }
 
 /// Why a job found no place, one line.
@@ -269,13 +297,18 @@ pub(crate) fn new_record(
         moved: BTreeMap::new(),
         bytes_predicted: BTreeMap::new(),
         reason: String::new(),
+        ended: BTreeMap::new(),
     }
 }
 
-/// Names of jobs that wait, the longest wait first.
-pub(crate) fn waiting(model: &Model) -> Vec<JobName> {
-    let mut found: Vec<&JobRecord> =
-        model.jobs.values().filter(|record| record.phase == Phase::Waiting).collect();
+/// Names of jobs that wait, and of batches of which tasks do, the longest wait first.
+pub(crate) fn waiting(model: &Model, nodes: &Nodes) -> Vec<JobName> {
+    let waits = |record: &&JobRecord| match record.phase {
+        Phase::Waiting => true,
+        Phase::Committed => record.job.kind.ends() && !ready(record, nodes).is_empty(),
+        Phase::Ended | Phase::Stopping => false,
+    };
+    let mut found: Vec<&JobRecord> = model.jobs.values().filter(waits).collect();
     found.sort_by(|x, y| (x.since_ms, &x.job.name).cmp(&(y.since_ms, &y.job.name)));
     found.into_iter().map(|record| record.job.name.clone()).collect()
 }

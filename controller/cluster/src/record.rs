@@ -2,6 +2,7 @@
 //!
 //! Changes only by [`Event`](crate::model::Event)s, so that a replayed journal gives the same record.
 
+use crate::batch::{Ended, is_over};
 use crate::model::Image;
 use edgeloom_common::ids::{JobName, NodeId, TaskName};
 use edgeloom_common::job::Job;
@@ -45,6 +46,9 @@ pub(crate) struct JobRecord {
     /// Why it waits.
     #[serde(default)]
     pub(crate) reason: String,
+    /// Tasks that have run to their end; the plan has them no more.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) ended: BTreeMap<TaskName, Ended>,
 }
 
 impl JobRecord {
@@ -57,6 +61,24 @@ impl JobRecord {
         self.confirmed = true;
         self.previous = None;
         self.left.clear();
+    }
+
+    /// Tasks that have ended hold nothing any more.
+    pub(crate) fn end(&mut self, tasks: BTreeMap<TaskName, Ended>) {
+        for (task, end) in tasks {
+            for plan in self.plan.iter_mut().chain(&mut self.previous) {
+                plan.placement.remove(&task);
+                plan.shares.remove(&task);
+            }
+            self.left.retain(|(left, _)| *left != task);
+            self.addresses.remove(&task);
+            self.bytes_predicted.remove(&task);
+            self.ended.insert(task, end);
+        }
+        if is_over(self) {
+            (self.phase, self.plan, self.previous) = (Phase::Ended, None, None);
+            self.reason.clear();
+        }
     }
 
     /// Notes which nodes the tasks leave; gives the plan before.
@@ -114,6 +136,8 @@ impl JobRecord {
 pub(crate) enum Phase {
     Waiting,
     Committed,
+    /// A batch with nothing left to run.
+    Ended,
     Stopping,
 }
 

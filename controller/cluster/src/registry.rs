@@ -9,7 +9,7 @@ use crate::model::{Image, Model};
 use crate::owner::Order;
 use edgeloom_common::ids::{NodeId, TaskName};
 use edgeloom_common::images::{ImageList, ImageView, WatchView};
-use edgeloom_common::job::Job;
+use edgeloom_common::job::{Job, Task};
 use edgeloom_common::registry::RegistryHost;
 use edgeloom_common::units::Bytes;
 use edgeloom_common::view::ProblemItem;
@@ -130,16 +130,18 @@ fn each(
             Ok(image) => drop(images.insert(task, image.clone())),
             Err(error) => problems.push(ProblemItem {
                 line: 0,
-                field: if task.is_source() {
-                    "source.image".to_owned()
-                } else {
-                    format!("tasks.{task}.image")
+                field: match job.tasks.get(&task) {
+                    _ if task.is_source() => "source.image".to_owned(),
+                    Some(Task { run: Some(run), .. }) => format!("tasks.{}.image", run.of),
+                    _ => format!("tasks.{task}.image"),
                 },
                 problem: error.to_string(),
                 remedy: error.remedy(),
             }),
         }
     }
+    // Containers of one task have one image.
+    problems.dedup();
     if problems.is_empty() { Ok(images) } else { Err(SubmitError::ImageUnknown(problems)) }
 }
 

@@ -1,5 +1,6 @@
 //! What users are told of jobs and nodes: what was given beside what is measured.
 
+use crate::batch::{self, Ended};
 use crate::documents::{flow_key, image_of, limits};
 use crate::holding::in_force;
 use crate::model::{JobRecord, Model, Phase, nodes_of};
@@ -7,10 +8,12 @@ use crate::nodes::{NodeRecord, Nodes};
 use crate::strategy::strategy;
 use edgeloom_common::desired::Version;
 use edgeloom_common::ids::{NodeId, TaskName};
-use edgeloom_common::report::{ContainerPhase, ContainerState, FlowRate, Inventory, LinkReport, Report};
+use edgeloom_common::report::{
+    ContainerPhase, ContainerState, FlowRate, Inventory, LinkReport, Outcome, Report,
+};
 use edgeloom_common::view::{
-    ConsolidationView, EmptiedView, FlowView, JobState, JobView, KeptView, LinkView, MoveView, NodeView,
-    PredictionView, TaskView,
+    BatchView, ConsolidationView, EmptiedView, FlowView, JobState, JobView, KeptView, LinkView, MoveView,
+    NodeView, PredictionView, TaskView,
 };
 use edgeloom_sched::consolidate::{Consolidation, Emptied, Moved};
 use edgeloom_sched::plan::{FlowPlan, JobPlan};
@@ -18,7 +21,8 @@ use edgeloom_sched::plan::{FlowPlan, JobPlan};
 /// One job as users see it.
 pub(crate) fn job(model: &Model, nodes: &Nodes, record: &JobRecord) -> JobView {
     let plan = in_force(model, record);
-    let tasks = plan.map(|plan| tasks(nodes, record, plan)).unwrap_or_default();
+    let mut tasks = plan.map(|plan| tasks(nodes, record, plan)).unwrap_or_default();
+    tasks.extend(record.ended.iter().filter_map(|(task, end)| ended(record, task, end)));
     let flows = plan.iter().flat_map(|plan| {
         plan.flows.iter().map(|flow| flow_view(model, nodes, (record, plan), flow)).collect::<Vec<_>>()
     });
@@ -28,11 +32,15 @@ pub(crate) fn job(model: &Model, nodes: &Nodes, record: &JobRecord) -> JobView {
     };
     let running =
         troubles.is_empty() && !tasks.is_empty() && tasks.iter().all(|task| task.phase == "running");
-    let state = match record.phase {
-        Phase::Waiting => JobState::Waiting,
-        Phase::Stopping => JobState::Stopping,
-        Phase::Committed if running => JobState::Running,
-        Phase::Committed => JobState::Starting,
+    let batch = record.job.kind.ends().then(|| batch::view(record, nodes));
+    let state = match (record.phase, batch) {
+        (Phase::Committed, Some(it)) => under_way(it),
+        (Phase::Ended, _) if batch::has_succeeded(record) => JobState::Succeeded,
+        (Phase::Ended, _) => JobState::Failed,
+        (Phase::Waiting, _) => JobState::Waiting,
+        (Phase::Stopping, _) => JobState::Stopping,
+        (Phase::Committed, None) if running => JobState::Running,
+        (Phase::Committed, None) => JobState::Starting,
     };
     JobView {
         name: record.job.name.clone(),
@@ -41,10 +49,11 @@ pub(crate) fn job(model: &Model, nodes: &Nodes, record: &JobRecord) -> JobView {
         reason: Some(record.reason.clone())
             .filter(|it| !it.is_empty())
             .into_iter()
+            .chain(batch.and_then(|_| batch::failures(record)))
             .chain(troubles)
             .collect::<Vec<_>>()
             .join("; "),
-        prediction: plan.map(|plan| PredictionView {
+        prediction: plan.filter(|_| batch.is_none()).map(|plan| PredictionView {
             items_per_s_predicted: plan.prediction.items_per_s,
             bound: plan.prediction.bound,
             bound_by: plan.prediction.bound_by.clone(),
@@ -54,7 +63,8 @@ pub(crate) fn job(model: &Model, nodes: &Nodes, record: &JobRecord) -> JobView {
         notes: notes(record),
         flows: flows.collect(),
         tasks,
-        strategy: plan.map(|plan| strategy(&record.job, plan, &record.addresses)),
+        batch,
+        strategy: plan.filter(|_| batch.is_none()).map(|plan| strategy(&record.job, plan, &record.addresses)),
         explanation: None,
     }
 }
@@ -70,8 +80,46 @@ fn notes(record: &JobRecord) -> Vec<String> {
 fn troubles(nodes: &Nodes, plan: &JobPlan, tasks: &[TaskView]) -> Vec<String> {
     let lost =
         nodes_of(plan).into_iter().filter_map(|node| Some(format!("node {node} {}", nodes.absence(node)?)));
-    let ended = tasks.iter().filter(|task| task.phase != "running" && !task.detail.is_empty());
+    let ended =
+        |task: &&TaskView| task.phase != "running" && !task.detail.is_empty() && task.outcome.is_none();
+    let ended = tasks.iter().filter(ended);
     lost.chain(ended.map(|task| format!("task {}: {}", task.name, task.detail))).collect()
+}
+
+/// Of a batch that is not over.
+fn under_way(batch: BatchView) -> JobState {
+    match batch {
+        BatchView { running: 1.., .. } => JobState::Running,
+        BatchView { placed: 1.., .. } => JobState::Starting,
+        _ => JobState::Waiting,
+    }
+}
+
+/// A task that has run to its end.
+fn ended(record: &JobRecord, task: &TaskName, end: &Ended) -> Option<TaskView> {
+    let program = &record.job.tasks.get(task)?.program;
+    let Outcome { exit_code, attempts } = end.outcome;
+    let code = || exit_code.map_or_else(|| "no code".to_owned(), |code| format!("code {code}"));
+    let succeeded = end.outcome.succeeded();
+    Some(TaskView {
+        name: task.clone(),
+        node: end.node.clone(),
+        image: image_of(record, task)?.name.clone(),
+        address: None,
+        container: end.container_id.clone(),
+        phase: if succeeded { "succeeded" } else { "failed" }.to_owned(),
+        detail: if succeeded { String::new() } else { format!("ended with {}", code()) },
+        restarts: attempts.saturating_sub(1),
+        cpu_millicores: program.resources.cpu.0,
+        memory_bytes: program.resources.memory.0,
+        bytes_predicted: 0,
+        bytes_fetched: 0,
+        pull_s: None,
+        pull_s_predicted: None,
+        started_ms: end.started_ms,
+        finished_ms: end.finished_ms,
+        outcome: Some(end.outcome),
+    })
 }
 
 pub(crate) fn tasks(nodes: &Nodes, record: &JobRecord, plan: &JobPlan) -> Vec<TaskView> {
@@ -100,6 +148,9 @@ pub(crate) fn tasks(nodes: &Nodes, record: &JobRecord, plan: &JobPlan) -> Vec<Ta
             bytes_fetched: fetched,
             pull_s: pulled.map(|pull| pull.seconds),
             pull_s_predicted: pulled.and_then(|pull| pull.seconds_predicted),
+            started_ms: container.and_then(|it| it.started_ms),
+            finished_ms: container.and_then(|it| it.finished_ms),
+            outcome: container.and_then(|it| it.outcome),
         });
     }
     views

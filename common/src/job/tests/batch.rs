@@ -1,6 +1,7 @@
 //! `kind: Batch`.
 
 use super::{accepted, refused, task, wants};
+use crate::ids::TaskName;
 use crate::job::{Kind, RETRIES_DEFAULT, Until};
 
 /// A batch whose tasks begin on line 4.

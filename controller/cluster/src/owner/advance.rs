@@ -29,6 +29,7 @@ impl Owner {
         }
         self.give_up()?;
         self.take_back_overdue()?;
+        self.take_ends()?;
         self.mend()?;
         self.decide_waiting()?;
         self.drain()?;
@@ -199,7 +200,8 @@ impl Owner {
         published.iter().all(|(node, document)| {
             let mentioned = document.containers.iter().any(|spec| spec.job == *name)
                 || document.flows.iter().any(|flow| flow.id.job == *name)
-                || document.routes.iter().any(|route| addresses.contains(&route.address));
+                || document.routes.iter().any(|route| addresses.contains(&route.address))
+                || document.kept.iter().any(|kept| kept.job == *name);
             let known = self.nodes.table.get(node);
             // A node not heard of since the controller started is waited for until it counts as silent.
             let dead = known.is_some_and(|known| known.silent || (!known.online && gone_with_it(node)));

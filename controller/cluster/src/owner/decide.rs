@@ -1,7 +1,7 @@
 //! From waiting jobs to commits: asks the planner, journals what it decided and why others wait.
 
 use super::Owner;
-use super::difference::{difference, places};
+use super::difference::{begins, difference, places};
 use crate::error::SubmitError;
 use crate::events::Kind;
 use crate::journal::JournalError;
@@ -23,7 +23,7 @@ const UNDISTURBED_MS: u64 = 60_000;
 impl Owner {
     /// Decides on waiting jobs again if anything they depend on has changed.
     pub(super) fn decide_waiting(&mut self) -> Result<(), JournalError> {
-        let mut names = waiting(self.model());
+        let mut names = waiting(self.model(), &self.nodes);
         names.retain(|job| self.losses.retries.may(job, self.now_ms));
         if names.is_empty() {
             self.decided_on.clear();
@@ -50,7 +50,7 @@ impl Owner {
 
     /// Gives what departed jobs left to those that run. Waiting jobs have their turn by themselves.
     pub(super) fn share_out(&mut self) -> Result<(), JournalError> {
-        if !waiting(self.model()).is_empty() {
+        if !waiting(self.model(), &self.nodes).is_empty() {
             return Ok(());
         }
         let outcome = self.decide(&[]);
@@ -59,7 +59,10 @@ impl Owner {
 
     pub(super) fn decide(&self, records: &[&JobRecord]) -> Result<Outcome, PlanError> {
         let outcome = self.outcome(records, &self.leave(UNDISTURBED_MS))?;
-        if outcome.unplaced.iter().all(|unplaced| unplaced.never) {
+        // More tasks than there is room for are what a batch is.
+        let batch =
+            |job: &JobName| records.iter().any(|record| record.job.kind.ends() && record.job.name == *job);
+        if outcome.unplaced.iter().all(|unplaced| unplaced.never || batch(&unplaced.job)) {
             return Ok(outcome);
         }
         // A job that would wait is reason enough to move one that has only begun.
@@ -134,7 +137,13 @@ impl Owner {
                 return Ok(());
             }
         };
-        for unplaced in &outcome.unplaced {
+        let begun = |job: &JobName| {
+            let now = outcome.commits.iter().any(|commit| commit.plan.job == *job);
+            let record = self.model().jobs.get(job).filter(|record| record.job.kind.ends());
+            record.is_some_and(|record| now || record.plan.iter().any(|plan| !plan.placement.is_empty()))
+        };
+        let delayed: Vec<_> = outcome.unplaced.iter().filter(|unplaced| !begun(&unplaced.job)).collect();
+        for unplaced in delayed {
             self.delay(&unplaced.job, &reason(unplaced))?;
         }
         if outcome.commits.is_empty() {
@@ -168,7 +177,9 @@ impl Owner {
         let (plan, job) = (&commit.plan, commit.plan.job.clone());
         let before = self.model().jobs.get(&job).and_then(|record| record.plan.as_ref());
         let items = plan.prediction.items_per_s;
+        let batch = self.model().jobs.get(&job).is_some_and(|record| record.job.kind.ends());
         match before {
+            _ if batch => (job, Kind::Placed, begins(before, plan)),
             Some(before) => {
                 (job, Kind::Changed, format!("others came or went: {}", difference(before, plan)))
             }

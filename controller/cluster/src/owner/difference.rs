@@ -1,11 +1,28 @@
 //! What a plan changes, in words for events.
 
+use edgeloom_common::ids::TaskName;
 use edgeloom_sched::plan::{FlowPlan, JobPlan};
+
+/// Tasks of a batch that an event names.
+const TOLD_MAX: usize = 8;
 
 /// Where the tasks are: `detect on n2, track on n3`.
 pub(super) fn places(plan: &JobPlan) -> String {
     let tasks = plan.placement.iter().map(|(task, node)| format!("{task} on {node}"));
     tasks.collect::<Vec<_>>().join(", ")
+}
+
+/// What of a batch is placed now: `3 tasks: work-1 on n2, ...`.
+pub(super) fn begins(before: Option<&JobPlan>, after: &JobPlan) -> String {
+    let had = |task: &TaskName| before.is_some_and(|before| before.placement.contains_key(task));
+    let fresh: Vec<_> = after.placement.iter().filter(|(task, _)| !had(task)).collect();
+    if fresh.is_empty() {
+        return "limits of containers change".to_owned();
+    }
+    let told = fresh.iter().take(TOLD_MAX).map(|(task, node)| format!("{task} on {node}"));
+    let told = told.collect::<Vec<_>>().join(", ");
+    let more = if fresh.len() > TOLD_MAX { ", ..." } else { "" };
+    format!("{} tasks: {told}{more}", fresh.len())
 }
 
 /// What is other than before: tasks that move, routes, rates, limits, and the prediction.

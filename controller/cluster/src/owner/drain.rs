@@ -117,6 +117,9 @@ impl Owner {
 
     /// A plan in which no task is on these nodes and all others stay where they are.
     fn without(&self, record: &JobRecord, nodes: &BTreeSet<NodeId>) -> Result<Outcome, String> {
+        if record.job.kind.ends() {
+            return Err("what runs to its end is not begun again elsewhere".to_owned());
+        }
         if let Some(source) = record.job.source.as_ref().filter(|source| nodes.contains(&source.node)) {
             let rest = record.plan.iter().flat_map(|plan| &plan.placement);
             let mut tasks = rest.filter(|(task, node)| !task.is_source() && nodes.contains(*node));

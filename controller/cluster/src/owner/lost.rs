@@ -81,7 +81,13 @@ impl Owner {
     /// All that a place depends on.
     pub(super) fn offer(&self) -> String {
         let jobs = self.model().jobs.values();
-        let holding: Vec<_> = jobs.map(|record| (&record.job.name, record.phase, record.settled())).collect();
+        // Of a batch, what it holds and what it has done besides.
+        let held = |record: &JobRecord| {
+            let placed = record.plan.as_ref().map_or(0, |plan| plan.placement.len());
+            record.job.kind.ends().then_some((placed, record.ended.len()))
+        };
+        let holding: Vec<_> =
+            jobs.map(|record| (&record.job.name, record.phase, record.settled(), held(record))).collect();
         let cordons = &self.model().cordons;
         format!("{:?}{:?}{holding:?}{cordons:?}", self.nodes.schedulable(), self.nodes.links())
     }
@@ -121,6 +127,10 @@ impl Owner {
 
     fn replace(&mut self, loss: &Due) -> Result<(), JournalError> {
         let Some(record) = self.model().jobs.get(&loss.job).cloned() else { return Ok(()) };
+        if record.job.kind.ends() {
+            self.losses.blocked.remove(&loss.job);
+            return self.run_elsewhere(&record, &loss.lost);
+        }
         let mut outcome = match self.placed_anew(&record, &lost::pinned(&record, &loss.lost)) {
             Ok(outcome) => outcome,
             Err(why) => {

@@ -1,14 +1,15 @@
 //! The one owner of the cluster's state: takes commands one by one and, after each, brings published
 //! documents a step nearer to the wanted ones.
 //!
-//! Ten rooms: `decide` turns waiting jobs into commits, `advance` carries commits out to the nodes, `moves`
+//! Eleven rooms: `decide` turns waiting jobs into commits, `advance` carries commits out to the nodes, `moves`
 //! takes changes back that cannot be made, `replan` changes jobs that run, `cores` their limits, `drain` moves
-//! them off nodes, `lost` places tasks of lost nodes
-//! anew, `watch` tells what came and went, `regain` takes back from nodes what was lost here, `confidential` keeps
+//! them off nodes, `lost` places tasks of lost nodes anew, `batches` takes in what has run to its end,
+//! `watch` tells what came and went, `regain` takes back from nodes what was lost here, `confidential` keeps
 //! secrets and logins, `prefetch` images that nodes hold ready.
 //! What is acknowledged lies in the journal; what nodes say is only looked at.
 
 mod advance;
+mod batches;
 mod confidential;
 mod cores;
 mod cuts;
@@ -171,6 +172,9 @@ impl Owner {
             return Ok(Planned { view, question: None });
         }
         view.state = JobState::Planned;
+        if record.job.kind.ends() {
+            return Ok(Planned { view, question: None });
+        }
         Ok(Planned { view, question: Some(self.question_in(&model, record)) })
     }
 

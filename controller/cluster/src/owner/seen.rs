@@ -23,8 +23,9 @@ impl Owner {
             running_ms.is_some_and(|since_ms| self.now_ms.saturating_sub(since_ms) >= SETTLED_MS)
         };
         let jobs = self.model().committed();
-        let jobs = jobs
-            .filter(|(record, plan)| record.settled() && settled(&record.job.name) && self.all_there(plan));
+        let jobs = jobs.filter(|(record, plan)| {
+            !record.job.kind.ends() && record.settled() && settled(&record.job.name) && self.all_there(plan)
+        });
         let capacities = &self.nodes.capacities;
         Seen {
             now_ms: self.now_ms,

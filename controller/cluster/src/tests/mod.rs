@@ -3,6 +3,7 @@
 mod away;
 mod back_off;
 mod barrier;
+mod batches;
 mod cluster;
 mod copies;
 mod cores;

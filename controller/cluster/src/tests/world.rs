@@ -42,6 +42,8 @@ pub(super) struct World {
     pub(super) refusing: BTreeSet<(NodeId, TaskName)>,
     /// Containers that nodes show though no document lists them any more.
     pub(super) lingering: BTreeMap<NodeId, Vec<ContainerState>>,
+    /// Containers that have run to their end, as their nodes show them.
+    pub(super) ends: BTreeMap<NodeId, Vec<ContainerState>>,
 }
 
 pub(super) fn owner(dir: &tempfile::TempDir, now_ms: u64) -> (Owner, mpsc::Receiver<Publish>) {
@@ -85,6 +87,7 @@ impl World {
             pulling: BTreeSet::new(),
             refusing: BTreeSet::new(),
             lingering: BTreeMap::new(),
+            ends: BTreeMap::new(),
         };
         world.connect();
         world.settle();
@@ -99,8 +102,19 @@ impl World {
 
     /// The same, with something done to the directory in between.
     pub(super) fn restart_after(self, change: impl FnOnce(&Path)) -> Self {
-        let Self { names, owner: mut old, dir, held, dead, unpowered, pulling, refusing, lingering, .. } =
-            self;
+        let Self {
+            names,
+            owner: mut old,
+            dir,
+            held,
+            dead,
+            unpowered,
+            pulling,
+            refusing,
+            lingering,
+            ends,
+            ..
+        } = self;
         let now_ms = old.now_ms;
         old.state.write_store();
         drop(old);
@@ -120,6 +134,7 @@ impl World {
             pulling,
             refusing,
             lingering,
+            ends,
         }
     }
 
@@ -235,6 +250,11 @@ impl World {
         seen.converged = !self.pulling.contains(&document.node);
         let refused = |task: &TaskName| self.refusing.contains(&(document.node.clone(), task.clone()));
         seen.network_applied = !document.containers.iter().any(|spec| refused(&spec.task));
+        let ends = self.ends.get(&document.node).into_iter().flatten();
+        for end in ends {
+            seen.containers.retain(|state| (&state.job, &state.task) != (&end.job, &end.task));
+            seen.containers.push(end.clone());
+        }
         seen.containers.extend(self.lingering.get(&document.node).into_iter().flatten().cloned());
         seen
     }
@@ -326,7 +346,7 @@ pub(super) fn observed(document: &DesiredState) -> Observed {
         phase: ContainerPhase::Running,
         restarts: 0,
         detail: String::new(),
-        started_ms: None,
+        started_ms: Some(1),
         finished_ms: None,
         outcome: None,
     };

@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::Run { file, wait } => {
             let mut view: JobView = client.post("/v1/jobs", &document(&file)?)?;
             if wait {
-                view = wait::until_running(&client, view)?;
+                view = wait::until_done(&client, view)?;
             }
             printer.print(&view, show::job)?;
         }

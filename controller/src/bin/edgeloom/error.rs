@@ -40,6 +40,8 @@ pub(crate) enum Error {
     Create { path: PathBuf, source: io::Error },
     #[error("files do not read: {0:?}")]
     Files(Vec<FileProblem>),
+    #[error("job {job} is over: {reason}")]
+    NotSucceeded { job: String, reason: String },
     #[error("job {job} did not start: {reason}")]
     NotStarted { job: String, reason: String },
     #[error(transparent)]

@@ -6,7 +6,7 @@ use crate::explanation;
 use crate::table::Table;
 use crate::units::{bytes, known, milliseconds, rate};
 use edgeloom_common::view::{
-    Bound, FlowView, JobList, JobState, JobView, NodeList, NodeView, PredictionView, TaskView,
+    BatchView, Bound, FlowView, JobList, JobState, JobView, NodeList, NodeView, PredictionView, TaskView,
 };
 
 /// A job's state in a word.
@@ -16,6 +16,7 @@ pub(crate) fn state(state: JobState) -> &'static str {
         JobState::Waiting => "waiting",
         JobState::Starting => "starting",
         JobState::Running => "running",
+        JobState::Succeeded => "succeeded",
         JobState::Stopping => "stopping",
         JobState::Failed => "failed",
     }
@@ -30,7 +31,10 @@ pub(crate) fn jobs(list: &JobList) -> String {
             job.name.to_string(),
             state(job.state).to_owned(),
             job.profile.clone(),
-            format!("{running} of {}", job.tasks.len()),
+            match &job.batch {
+                Some(batch) => format!("{} of {}, {} succeeded", batch.running, batch.tasks, batch.succeeded),
+                None => format!("{running} of {}", job.tasks.len()),
+            },
             known(job.prediction.as_ref(), |prediction| format!("{:.2}", prediction.items_per_s_predicted)),
             known(job.measured.as_ref(), |measured| format!("{:.2}", measured.items_per_s_measured)),
             job.reason.clone(),
@@ -43,6 +47,9 @@ pub(crate) fn job(job: &JobView) -> String {
     let mut text = format!("job {}: {}, profile {}\n", job.name, state(job.state), job.profile);
     if !job.reason.is_empty() {
         text.push_str(&format!("reason: {}\n", job.reason.replace(char::is_control, " ")));
+    }
+    if let Some(batch) = &job.batch {
+        text.push_str(&format!("batch: {}\n", self::batch(batch)));
     }
     if let Some(prediction) = &job.prediction {
         text.push_str(&throughput(prediction));
@@ -61,7 +68,7 @@ pub(crate) fn job(job: &JobView) -> String {
         text.push_str(&format!("note: {}\n", note.replace(char::is_control, " ")));
     }
     text.push('\n');
-    text.push_str(&tasks(&job.tasks));
+    text.push_str(&if job.batch.is_some() { runs(&job.tasks) } else { tasks(&job.tasks) });
     if !job.flows.is_empty() {
         text.push('\n');
         text.push_str(&flows(&job.flows));
@@ -108,6 +115,41 @@ fn tasks(tasks: &[TaskView]) -> String {
             pull(task.bytes_fetched, task.pull_s),
             known(task.address, |address| address.to_string()),
             // Docker's own short form.
+            known(task.container.get(..12), str::to_owned),
+            task.detail.clone(),
+        ]);
+    }
+    table.text()
+}
+
+/// `34 of 200 succeeded, 2 failed, 12 running, 152 waiting`.
+pub(crate) fn batch(batch: &BatchView) -> String {
+    let mut text = format!("{} of {} succeeded", batch.succeeded, batch.tasks);
+    let others = [
+        (batch.failed, "failed"),
+        (batch.skipped, "skipped"),
+        (batch.running, "running"),
+        (batch.waiting, "waiting"),
+    ];
+    for (count, word) in others.into_iter().filter(|(count, _)| *count > 0) {
+        text.push_str(&format!(", {count} {word}"));
+    }
+    text
+}
+
+/// Containers that run to their end.
+fn runs(tasks: &[TaskView]) -> String {
+    let mut table =
+        Table::new(["TASK", "NODE", "PHASE", "EXIT CODE", "ATTEMPTS", "SECONDS", "CONTAINER", "DETAIL"]);
+    for task in tasks {
+        let ran_ms = task.started_ms.zip(task.finished_ms).map(|(start, end)| end.saturating_sub(start));
+        table.row([
+            task.name.to_string(),
+            task.node.to_string(),
+            task.phase.clone(),
+            known(task.outcome.and_then(|outcome| outcome.exit_code), |code| code.to_string()),
+            known(task.started_ms, |_| (task.restarts + 1).to_string()),
+            known(ran_ms, |ms| format!("{}.{}", ms / 1000, ms % 1000 / 100)),
             known(task.container.get(..12), str::to_owned),
             task.detail.clone(),
         ]);

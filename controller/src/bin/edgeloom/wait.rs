@@ -1,4 +1,5 @@
-//! `run --wait`: follows a job until it runs or fails, with its progress on standard error.
+//! `run --wait`: follows a job until it runs or fails, a batch until it is over, with the progress on standard
+//! error.
 
 use crate::client::Client;
 use crate::error::Error;
@@ -11,21 +12,26 @@ use std::time::Duration;
 /// Pause between two looks.
 const INTERVAL: Duration = Duration::from_millis(300);
 
-/// Looks until the job runs; a failure is an error with the job's own reason.
-pub(crate) fn until_running(client: &Client, mut view: JobView) -> Result<JobView, Error> {
+/// Looks until the job runs, or the batch is over; a failure is an error with the job's own reason.
+pub(crate) fn until_done(client: &Client, mut view: JobView) -> Result<JobView, Error> {
     let mut progress = Progress::default();
     loop {
         for line in progress.changes(&view) {
             eprintln!("{line}");
         }
         match view.state {
-            JobState::Running => return Ok(view),
+            JobState::Succeeded => return Ok(view),
+            JobState::Running if view.batch.is_none() => return Ok(view),
             JobState::Failed | JobState::Stopping => {
                 let reason =
                     if view.reason.is_empty() { show::state(view.state).to_owned() } else { view.reason };
-                return Err(Error::NotStarted { job: view.name.to_string(), reason });
+                let job = view.name.to_string();
+                return Err(match view.batch {
+                    Some(_) => Error::NotSucceeded { job, reason },
+                    None => Error::NotStarted { job, reason },
+                });
             }
-            JobState::Planned | JobState::Waiting | JobState::Starting => {}
+            JobState::Planned | JobState::Waiting | JobState::Starting | JobState::Running => {}
         }
         sleep(INTERVAL);
         view = client.fetch(&format!("/v1/jobs/{}", view.name))?;
@@ -41,12 +47,15 @@ struct Progress {
 impl Progress {
     /// The lines that differ from what was said before.
     fn changes(&mut self, view: &JobView) -> Vec<String> {
-        let job = match view.reason.as_str() {
+        let mut job = match view.reason.as_str() {
             "" => show::state(view.state).to_owned(),
             reason => format!("{}: {reason}", show::state(view.state)),
         };
+        job.extend(view.batch.iter().map(|batch| format!("; {}", show::batch(batch))));
         let mut lines = vec![(format!("job {}", view.name), job)];
-        lines.extend(view.tasks.iter().map(|task| (task.name.to_string(), task_line(task))));
+        // Of a batch the counts say enough.
+        let each = view.tasks.iter().filter(|_| view.batch.is_none());
+        lines.extend(each.map(|task| (task.name.to_string(), task_line(task))));
         let fresh = |(about, line): (String, String)| {
             let changed = self.said.get(&about) != Some(&line);
             changed.then(|| {
@@ -74,6 +83,7 @@ fn task_line(task: &TaskView) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use edgeloom_common::view::BatchView;
 
     fn view(phase: &str) -> JobView {
         let task = TaskView {
@@ -91,6 +101,9 @@ mod tests {
             bytes_fetched: 1_000_000,
             pull_s: None,
             pull_s_predicted: None,
+            started_ms: None,
+            finished_ms: None,
+            outcome: None,
         };
         let (name, state) = ("j".parse().unwrap(), JobState::Starting);
         let (profile, reason) = ("edgeloom".to_owned(), String::new());
@@ -106,6 +119,7 @@ mod tests {
             tasks: vec![task],
             flows: vec![],
             strategy: None,
+            batch: None,
             explanation: None,
         }
     }
@@ -117,5 +131,14 @@ mod tests {
         assert_eq!(first, ["job j: starting", "detect: pulling on n1, 1 MB fetched of 2 MB predicted"]);
         assert_eq!(progress.changes(&view("pulling")), Vec::<String>::new());
         assert_eq!(progress.changes(&view("running")), ["detect: running on n1"]);
+    }
+
+    #[test]
+    fn of_a_batch_the_counts_are_told() {
+        let batch =
+            BatchView { tasks: 9, succeeded: 3, failed: 1, skipped: 0, running: 2, waiting: 3, placed: 2 };
+        let view = JobView { batch: Some(batch), ..view("running") };
+        let said = Progress::default().changes(&view);
+        assert_eq!(said, ["job j: starting; 3 of 9 succeeded, 1 failed, 2 running, 3 waiting"]);
     }
 }

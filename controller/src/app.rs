@@ -122,6 +122,7 @@ fn settings(config: &Config, identity: &Identity) -> edgeloom_cluster::Settings 
         scoring: config.scoring.clone(),
         pool: config.pool.clone(),
         registries: config.registries.clone(),
+        follow: config.follow,
         copy_keys: CopyKeys::new(&identity.derived_keys(b"copies of jobs")),
         secrets_key: config.secrets_key.clone(),
     }

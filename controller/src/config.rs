@@ -1,7 +1,7 @@
 //! `controller.toml`: read as a whole, refused with every problem at once.
 
 use crate::config::section::Section;
-use edgeloom_cluster::Registries;
+use edgeloom_cluster::{FollowLoad, Registries};
 use edgeloom_common::desired::Pool;
 use edgeloom_common::ids::ClusterId;
 use edgeloom_identity::Files;
@@ -10,6 +10,7 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+mod consolidation;
 mod registries;
 mod scoring;
 mod section;
@@ -27,6 +28,8 @@ pub struct Config {
     pub mqtt: Mqtt,
     pub pool: Pool,
     pub registries: Registries,
+    /// Whether the number of nodes that take tasks follows the load, and how.
+    pub follow: Option<FollowLoad>,
     /// The file of the key that seals secrets and logins; below the state directory unless it is named.
     pub secrets_key: PathBuf,
 }
@@ -109,6 +112,7 @@ impl Config {
         let mut registries = root.optional_section("registries");
         let mut watch = registries.optional_section("watch");
         let mut scores = root.optional_section("scoring");
+        let mut consolidating = root.optional_section("consolidation");
         if edgeloom_sched::profile(&profile).is_none() {
             let known = edgeloom_sched::profile_names().join(", ");
             root.refuse("profile", format!("{profile:?} is no profile; known are: {known}"));
@@ -121,6 +125,7 @@ impl Config {
         let network = pool.text("network", "a private network such as \"10.77.0.0/16\"");
         let registries_known = registries::read(&mut registries, &mut watch);
         let scoring = scoring::read(&mut scores);
+        let follow = consolidation::read(&mut consolidating);
         let network = network.and_then(|text| match parse_pool(&text) {
             Ok(parsed) => Some(parsed),
             Err(problem) => {
@@ -128,7 +133,7 @@ impl Config {
                 None
             }
         });
-        let problems = Section::finish([root, http, mqtt, pool, registries, watch, scores]);
+        let problems = Section::finish([root, http, mqtt, pool, registries, watch, scores, consolidating]);
         match (cluster, state_dir, http_listen, listen, network) {
             (Some(cluster), Some(state_dir), Some(http_listen), Some(listen), Some(pool))
                 if problems.is_empty() && files_sound =>
@@ -137,7 +142,18 @@ impl Config {
                 let mqtt = Mqtt { listen, files };
                 let secrets_key = secrets_key.unwrap_or_else(|| state_dir.join("secrets.key"));
                 let registries = registries_known;
-                Ok(Self { cluster, state_dir, profile, scoring, http, mqtt, pool, registries, secrets_key })
+                Ok(Self {
+                    cluster,
+                    state_dir,
+                    profile,
+                    scoring,
+                    http,
+                    mqtt,
+                    pool,
+                    registries,
+                    follow,
+                    secrets_key,
+                })
             }
             _ => Err(ConfigError::Invalid(problems)),
         }

@@ -182,10 +182,17 @@ fn refusals_have_lines_and_exit_codes() {
         assert_eq!(output.status.code(), Some(code), "{}", errors(&output));
         assert!(errors(&output).contains("line 3: source.rate: "), "{}", errors(&output));
     }
-    for command in ["job", "stop", "explain", "logs"] {
+    for command in ["job", "stop", "explain", "logs", "drain", "cordon", "uncordon"] {
         let output = daemon.edgeloom(&[command, "ghost"], "");
         assert_eq!(output.status.code(), Some(1));
         assert!(errors(&output).contains("ghost"), "{}", errors(&output));
+    }
+    let consolidation = daemon.edgeloom(&["plan", "--consolidate"], "");
+    assert_eq!(consolidation.status.code(), Some(0), "{}", errors(&consolidation));
+    for wrong in
+        [&["plan"][..], &["plan", "-", "--consolidate"], &["plan", "-", "--apply"], &["drain", "No Node"]]
+    {
+        assert_eq!(daemon.edgeloom(wrong, "").status.code(), Some(64), "{wrong:?}");
     }
     let missing = daemon.edgeloom(&["run", "/does/not/exist.yaml"], "");
     assert!(errors(&missing).contains("/does/not/exist.yaml"));

@@ -10,6 +10,7 @@ mod prefetch;
 use crate::copies::CopyKeys;
 use crate::error::{ForgetError, StartError, StopError, SubmitError};
 use crate::events::Kind;
+use crate::follow::FollowLoad;
 use crate::holding::in_force;
 use crate::nodes::NodeMessage;
 use crate::outbox::{Outbox, Publish};
@@ -45,6 +46,8 @@ pub struct Settings {
     pub scoring: Scoring,
     pub pool: Pool,
     pub registries: Registries,
+    /// Lets the number of nodes that take tasks follow the load.
+    pub follow: Option<FollowLoad>,
     /// For the copies of jobs that nodes keep.
     pub copy_keys: CopyKeys,
     /// The file of the key that seals secrets and logins; made at the first start.
@@ -104,8 +107,8 @@ impl Cluster {
             cache: Some(settings.state_dir.join("registry")),
         })?);
         let key = state.model.vault.key(&settings.secrets_key)?;
-        let Settings { cluster, scoring, pool, copy_keys: keys, .. } = settings;
-        let ownership = Ownership { cluster, pool, profile, scoring, keys, key };
+        let Settings { cluster, scoring, pool, follow, copy_keys: keys, .. } = settings;
+        let ownership = Ownership { cluster, pool, profile, scoring, follow, keys, key };
         let owner = Owner::new(ownership, state, Outbox::new(outgoing), now_ms());
         let (commands, received) = mpsc::channel(COMMAND_QUEUE);
         let (beat, beats) = watch::channel(Beat::default());

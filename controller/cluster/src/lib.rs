@@ -4,7 +4,7 @@
 //! snapshot, the scheduler decides, the checker has to agree; the commit is journaled, and one document a
 //! node goes out in steps that never loop a packet nor overbook a link.
 //!
-//! Pure: `model record documents barrier booking topology missing pulls addresses strategy capacity throughput demand cordon
+//! Pure: `model record documents barrier booking topology missing pulls addresses strategy capacity throughput demand cordon follow
 //! replan events moves holding lost rebuild salvage prefetch known
 //! copies regain vault`. Acting: `journal store directory transfer outbox registry`.
 //! One owner holds it together.
@@ -23,6 +23,7 @@ mod documents;
 mod error;
 mod events;
 mod explain;
+mod follow;
 mod holding;
 mod journal;
 mod known;
@@ -63,6 +64,7 @@ pub use directory::{Extent, forget_secrets, repair};
 pub use edgeloom_registry::fake;
 pub use edgeloom_registry::{ClientError, Envelope, RegistryError};
 pub use error::{DrainError, ForgetError, PrefetchError, SecretError, StartError, StopError, SubmitError};
+pub use follow::FollowLoad;
 pub use journal::{JournalError, Loss};
 pub use nodes::NodeMessage;
 pub use outbox::Publish;

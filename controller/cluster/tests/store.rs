@@ -32,6 +32,7 @@ async fn a_store_that_cannot_be_written_stops_neither_work_nor_end() {
         scoring: edgeloom_sched::scoring::Scoring::default(),
         pool: Pool { network: [10, 77, 0, 0].into(), prefix_len: 16, gateway: [10, 77, 0, 1].into() },
         registries: Registries::default(),
+        follow: None,
         copy_keys: CopyKeys::new(&[]),
         secrets_key: state.path().join("secrets.key"),
     };

@@ -92,6 +92,12 @@ pub fn check(decision: &Decision, snapshot: &Snapshot) -> Vec<Violation> {
     violations
 }
 
+/// Whether what a running job has passes the rules that look at it alone: its nodes and links are there.
+pub(crate) fn stands(world: &World<'_>, held: &Held<'_>) -> bool {
+    let graph = JobGraph::of(world, held.job, held.profiles).running_with(&held.plan.shares);
+    job::check(world, &graph, &held.plan).is_empty()
+}
+
 /// What a running job's new plan changes though it may not.
 fn may_not_change(old: &JobPlan, new: &JobPlan, change: Change) -> Option<&'static str> {
     let paths = |plan: &JobPlan| plan.flows.iter().map(|flow| flow.path.clone()).collect::<Vec<_>>();

@@ -59,9 +59,23 @@ pub struct Kept {
     pub reason: String,
 }
 
-/// Looks for nodes that could be emptied, so many at most. The waiting jobs of the snapshot are those that run.
+/// How much is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Nodes to empty at most.
+    pub emptied: usize,
+    /// Nodes to try at most.
+    pub tried: usize,
+}
+
+impl Bounds {
+    /// Every node is tried.
+    pub const NONE: Self = Self { emptied: usize::MAX, tried: usize::MAX };
+}
+
+/// Looks for nodes that could be emptied. The waiting jobs of the snapshot are those that run.
 #[must_use]
-pub fn consolidate(default: Profile, snapshot: &Snapshot, at_most: usize) -> Consolidation {
+pub fn consolidate(default: Profile, snapshot: &Snapshot, bounds: Bounds) -> Consolidation {
     let running = snapshot
         .running
         .iter()
@@ -70,8 +84,8 @@ pub fn consolidate(default: Profile, snapshot: &Snapshot, at_most: usize) -> Con
     let mut found = Consolidation::default();
     let order = order(snapshot);
     let mut active = order.len();
-    for node in order {
-        if found.emptied.len() >= at_most {
+    for node in order.into_iter().take(bounds.tried) {
+        if found.emptied.len() >= bounds.emptied {
             break;
         }
         let trial = if active > 1 {

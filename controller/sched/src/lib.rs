@@ -43,7 +43,6 @@ extern crate self as edgeloom_sched;
 mod worlds;
 
 pub use check::{Violation, check};
-pub use consolidate::consolidate;
 pub use explain::{JobExplanation, explain};
 pub use profile::{Profile, decide, profile, profile_names};
 pub use resize::resize;

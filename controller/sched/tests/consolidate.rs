@@ -3,11 +3,11 @@
 mod worlds;
 
 use edgeloom_common::job::{Attribute, Constraint, Job};
-use edgeloom_sched::consolidate::{Consolidation, Emptied};
+use edgeloom_sched::consolidate::{Bounds, Consolidation, Emptied, consolidate};
 use edgeloom_sched::plan::Decision;
 use edgeloom_sched::pull::Goodput;
 use edgeloom_sched::snapshot::{Node, Snapshot, Waiting};
-use edgeloom_sched::{check, consolidate, decide, profile};
+use edgeloom_sched::{check, decide, profile};
 use worlds::{edge, hold, image, job, link, node, running, snapshot, source, task, wants};
 
 const GB: u64 = 1_000_000_000;
@@ -32,7 +32,7 @@ fn world(by: &str, nodes: Vec<Node>, jobs: Vec<Job>) -> Snapshot {
 }
 
 fn found(world: &Snapshot) -> Consolidation {
-    consolidate(profile("edgeloom").unwrap(), world, usize::MAX)
+    consolidate(profile("edgeloom").unwrap(), world, Bounds::NONE)
 }
 
 fn names(emptied: &[Emptied]) -> Vec<&str> {
@@ -54,7 +54,7 @@ fn jobs_of_a_spread_cluster_fit_on_one_node() {
     assert_eq!(found.emptied[0].moves[0].job.as_str(), "c");
     let last = &found.kept[0].node;
     assert!(found.emptied[1].moves.iter().all(|it| it.to == *last), "{found:?}");
-    let one = consolidate(profile("edgeloom").unwrap(), &world, 1);
+    let one = consolidate(profile("edgeloom").unwrap(), &world, Bounds { emptied: 1, ..Bounds::NONE });
     assert_eq!(one.emptied.len(), 1);
 }
 

@@ -166,3 +166,18 @@ fn who_names_its_cores_or_has_no_class_keeps_them() {
     arrive(&mut world, "kube", open);
     assert!(resize(&world).plans.is_empty());
 }
+
+#[test]
+fn a_job_that_has_lost_its_node_is_for_others_to_change() {
+    let mut world = empty(2);
+    for name in ["a", "b"] {
+        arrive(&mut world, "sla", container(name, Service::BestEffort));
+        turned_out(&mut world, name, 1000);
+    }
+    let at = world.running[0].plan.placement.values().next().unwrap().clone();
+    world.nodes.iter_mut().filter(|node| node.id == at).for_each(|node| node.ready = false);
+    let decision = resize(&world);
+    assert_eq!(check(&decision, &world), vec![]);
+    let there = |plan: &&edgeloom_sched::plan::JobPlan| plan.placement.values().any(|node| *node == at);
+    assert_eq!(decision.plans.iter().filter(there).count(), 0);
+}

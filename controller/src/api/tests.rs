@@ -71,6 +71,7 @@ fn with_registries(insecure: Vec<String>) -> Fixture {
         pool: Pool { network: [10, 77, 0, 0].into(), prefix_len: 16, gateway: [10, 77, 0, 1].into() },
         registries: Registries { insecure, ..Registries::default() },
         copy_keys: CopyKeys::new(&[]),
+        follow: None,
         secrets_key: state.path().join("secrets.key"),
     };
     let (publish, published) = mpsc::channel(64);

@@ -5,6 +5,7 @@ use crate::error::DrainError;
 use crate::views;
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::view::{ConsolidationView, NodeView};
+use edgeloom_sched::consolidate::{Bounds, consolidate};
 
 impl Cluster {
     /// Nothing new goes to the node; what runs there stays.
@@ -28,7 +29,7 @@ impl Cluster {
     /// Nodes that could be emptied; changes nothing. None: the owner does not answer.
     pub async fn consolidation(&self) -> Option<ConsolidationView> {
         let (profile, snapshot) = self.ask(|owner| owner.consolidation()).await?;
-        let find = move || edgeloom_sched::consolidate(profile, &snapshot, usize::MAX);
+        let find = move || consolidate(profile, &snapshot, Bounds::NONE);
         Some(views::consolidation(tokio::task::spawn_blocking(find).await.ok()?))
     }
 

@@ -24,6 +24,8 @@ pub(super) struct Uses {
     enough: Enough,
     /// When cores were divided last.
     divided_ms: u64,
+    /// Why they were not, as told last.
+    refused: String,
 }
 
 impl Uses {
@@ -88,7 +90,11 @@ impl Owner {
             Ok(outcome) if outcome.commits.is_empty() => return,
             Ok(outcome) => outcome.commits,
             Err(error) => {
-                tracing::warn!(%error, "limits are not changed");
+                let refused = error.to_string();
+                if self.closed_loop.uses.refused != refused {
+                    tracing::warn!(error = refused, "limits are not changed");
+                    self.closed_loop.uses.refused = refused;
+                }
                 return;
             }
         };

@@ -36,7 +36,8 @@ impl Owner {
         self.decided_on = seen;
         let records: Vec<JobRecord> =
             names.iter().filter_map(|name| self.model().jobs.get(name).cloned()).collect();
-        let outcome = self.decide(&records.iter().collect::<Vec<_>>());
+        let (opened, outcome) = self.decide_with_all(&records.iter().collect::<Vec<_>>());
+        self.open(&opened)?;
         if outcome.is_ok() || names.len() == 1 {
             return self.carry(outcome, &names);
         }

@@ -1,11 +1,11 @@
 //! The one owner of the cluster's state: takes commands one by one and, after each, brings published
 //! documents a step nearer to the wanted ones.
 //!
-//! Eleven rooms: `decide` turns waiting jobs into commits, `advance` carries commits out to the nodes, `moves`
+//! Twelve rooms: `decide` turns waiting jobs into commits, `advance` carries commits out to the nodes, `moves`
 //! takes changes back that cannot be made, `replan` changes jobs that run, `cores` their limits, `drain` moves
-//! them off nodes, `lost` places tasks of lost nodes anew, `batches` takes in what has run to its end,
-//! `watch` tells what came and went, `regain` takes back from nodes what was lost here, `confidential` keeps
-//! secrets and logins, `prefetch` images that nodes hold ready.
+//! them off nodes, `follow` lets nodes follow the load, `lost` places tasks of lost nodes anew, `batches` takes in
+//! what has run to its end, `watch` tells what came and went, `regain` takes back from nodes what was lost here,
+//! `confidential` keeps secrets and logins, `prefetch` images that nodes hold ready.
 //! What is acknowledged lies in the journal; what nodes say is only looked at.
 
 mod advance;
@@ -17,6 +17,7 @@ mod decide;
 mod difference;
 mod drain;
 mod explain;
+mod follow;
 mod lost;
 mod measure;
 mod moves;
@@ -33,6 +34,7 @@ use crate::copies::CopyKeys;
 use crate::documents::Ground;
 use crate::error::{StopError, SubmitError};
 use crate::events::{Events, Kind};
+use crate::follow::{Follow, FollowLoad};
 use crate::journal::JournalError;
 use crate::model::{Event, Image, JobRecord, Model, Phase};
 use crate::nodes::{NodeRecord, Nodes};
@@ -70,6 +72,8 @@ pub(crate) struct Ownership {
     pub(crate) pool: Pool,
     pub(crate) profile: Profile,
     pub(crate) scoring: Scoring,
+    /// Whether nodes follow the load.
+    pub(crate) follow: Option<FollowLoad>,
     /// For the copies of jobs that nodes keep.
     pub(crate) keys: CopyKeys,
     /// Seals secrets and logins.
@@ -97,6 +101,7 @@ pub(crate) struct Owner {
     progress: Option<Progress>,
     losses: Losses,
     drains: Drains,
+    follow: Follow,
     /// Nodes with documents from before the start that have not told of their links since.
     untold: BTreeSet<NodeId>,
 }
@@ -117,6 +122,7 @@ impl Owner {
             progress: None,
             losses: Losses::default(),
             drains: Drains::default(),
+            follow: Follow::default(),
             untold: BTreeSet::new(),
         };
         owner.untold = owner.state.model.published.keys().cloned().collect();
@@ -135,10 +141,11 @@ impl Owner {
     pub(crate) fn submit(&mut self, order: Order) -> Result<JobView, SubmitError> {
         let name = order.job.name.clone();
         let record = self.record(order)?;
-        let outcome = self.decide(&[&record]);
+        let (opened, outcome) = self.decide_with_all(&[&record]);
         if let Ok(outcome) = &outcome {
             self.refuse_never(outcome)?;
         }
+        self.open(&opened).map_err(|error| unavailable(&error))?;
         let accepted = format!("accepted with profile {}", record.profile);
         self.keep(Event::Accepted(Box::new(record)))?;
         self.events.note(self.now_ms, Some(&name), Kind::Accepted, accepted);
@@ -150,7 +157,7 @@ impl Owner {
     /// What [`submit`](Self::submit) would do, without doing it.
     pub(crate) fn plan(&self, order: Order) -> Result<Planned, SubmitError> {
         let mut record = self.record(order)?;
-        let outcome = match self.decide(&[&record]) {
+        let outcome = match self.decide_with_all(&[&record]).1 {
             Ok(outcome) => outcome,
             Err(error) => {
                 record.reason = error.to_string();

@@ -75,6 +75,7 @@ impl Owner {
         if self.model().settled() {
             self.divide_cores();
         }
+        self.follow_load();
     }
 
     /// Begins anew with jobs that have another plan than before, and forgets those that have gone.

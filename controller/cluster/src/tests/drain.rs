@@ -2,9 +2,11 @@
 
 use super::world::{World, order, with_images};
 use crate::error::DrainError;
+use crate::follow::FollowLoad;
 use crate::owner::Order;
 use edgeloom_common::ids::NodeId;
-use edgeloom_common::view::{CordonView, JobState};
+use edgeloom_common::view::{CordonView, CordonedBy, JobState};
+use edgeloom_sched::consolidate::{Bounds, consolidate};
 
 fn node(text: &str) -> NodeId {
     text.parse().unwrap()
@@ -157,10 +159,68 @@ fn a_consolidation_names_nodes_that_can_be_emptied_and_what_moves() {
         run(&mut world, order);
     }
     let (profile, snapshot) = world.owner.consolidation();
-    let found = edgeloom_sched::consolidate(profile, &snapshot, usize::MAX);
+    let found = consolidate(profile, &snapshot, Bounds::NONE);
     let emptied: Vec<(String, usize)> =
         found.emptied.iter().map(|it| (it.node.to_string(), it.moves.len())).collect();
     assert_eq!(emptied, [("n3".to_owned(), 0)], "{found:?}");
     assert_eq!(found.kept.len(), 2);
     assert!(found.kept.iter().all(|it| it.reason.contains("finds no other node")), "{found:?}");
+}
+
+/// Nodes follow the load, after a minute.
+fn following() -> World {
+    let mut world = World::new();
+    let steady = std::time::Duration::from_secs(60);
+    world.owner.settings.follow = Some(FollowLoad { steady, ..FollowLoad::default() });
+    world
+}
+
+fn by_load(world: &World) -> Vec<String> {
+    let cordons = world.owner.model().cordons.iter();
+    cordons.filter(|(_, cordon)| cordon.by == CordonedBy::Load).map(|(node, _)| node.to_string()).collect()
+}
+
+#[test]
+fn nodes_are_emptied_one_by_one_while_the_load_fits_on_fewer() {
+    let mut world = following();
+    run(&mut world, anywhere("a", ""));
+    world.live(59);
+    assert_eq!(by_load(&world), Vec::<String>::new(), "not before it has lasted");
+    world.live(200);
+    assert_eq!(by_load(&world).len(), 2);
+    assert!(!by_load(&world).contains(&place(&world, "a")));
+    world.live(600);
+    assert_eq!((by_load(&world).len(), events(&world, "node-drained").len()), (2, 2), "nothing flaps");
+}
+
+#[test]
+fn a_node_is_taken_back_before_a_job_waits() {
+    let mut world = following();
+    world.live(300);
+    assert_eq!(by_load(&world).len(), 2);
+    for job in ["a", "b", "c"] {
+        run(&mut world, anywhere(job, ""));
+    }
+    assert_eq!(by_load(&world).len(), 2);
+    run(&mut world, anywhere("d", ""));
+    assert_eq!((by_load(&world).len(), place(&world, "d").len()), (1, 2));
+    assert_eq!(events(&world, "waiting"), Vec::<String>::new());
+    assert!(events(&world, "node-opened")[0].ends_with("takes tasks again, since a job would wait"));
+    // 900 of 1000 on one node, and 300 on the other: 60% of two, and nobody is spared.
+    world.live(300);
+    assert_eq!(by_load(&world).len(), 1);
+}
+
+#[test]
+fn much_load_takes_nodes_back_without_a_job_that_waits_and_operators_keep_theirs() {
+    let mut world = following();
+    world.owner.cordon(&node("n3"), true).unwrap();
+    world.live(300);
+    assert_eq!(by_load(&world).len(), 1, "one node goes on taking tasks");
+    for job in ["a", "b", "c"] {
+        run(&mut world, anywhere(job, ""));
+    }
+    world.live(5);
+    assert_eq!(by_load(&world), Vec::<String>::new(), "90% is much");
+    assert!(cordon(&world, "n3").unwrap().drain);
 }

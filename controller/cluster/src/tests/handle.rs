@@ -36,6 +36,7 @@ async fn with_registry(registry: String) -> Fixture {
             ..Registries::default()
         },
         copy_keys: CopyKeys::new(&[]),
+        follow: None,
         secrets_key: state.path().join("secrets.key"),
     };
     let (outgoing, mut published) = mpsc::channel::<Publish>(64);

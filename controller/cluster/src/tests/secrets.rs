@@ -175,6 +175,7 @@ fn without_its_key_the_state_does_not_start_until_the_secrets_are_given_up() {
             },
             registries: crate::Registries::default(),
             copy_keys: crate::CopyKeys::new(&[]),
+            follow: None,
             secrets_key: folder.path().join("secrets.key"),
         };
         crate::Cluster::start(settings, outgoing).map(drop)

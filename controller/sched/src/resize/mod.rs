@@ -20,6 +20,7 @@ use edgeloom_common::ids::{JobName, TaskName};
 use edgeloom_common::job::{Kind, Service};
 use std::collections::BTreeSet;
 
+use crate::check::stands;
 use crate::classes::Interval;
 use crate::job_graph::JobGraph;
 use crate::ledger::{Held, HeldJobs, Ledger};
@@ -99,9 +100,11 @@ fn divide(world: &World<'_>, held: &HeldJobs<'_>, asked: &dyn Fn(&Division<'_>) 
     plans::plans(world, held, &changes)
 }
 
-/// Every container that is sized by its class, by job and task.
+/// Every container that is sized by its class, by job and task; of jobs that have lost a node or link none, since their
+/// plans are for others to change.
 fn seats(world: &World<'_>, held: &HeldJobs<'_>) -> Vec<Seat> {
-    held.values().filter(|held| follows_class(held)).flat_map(|held| of_job(world, held)).collect()
+    let jobs = held.values().filter(|held| follows_class(held) && stands(world, held));
+    jobs.flat_map(|held| of_job(world, held)).collect()
 }
 
 /// Whether tasks of the job that leave their CPU to the planner have it by class.

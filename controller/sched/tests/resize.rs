@@ -2,7 +2,7 @@
 
 mod worlds;
 
-use edgeloom_common::job::{Job, Kind, Service, Sla};
+use edgeloom_common::job::{Attribute, Constraint, Job, Kind, Service, Sla};
 use edgeloom_common::units::MilliCores;
 use edgeloom_sched::plan::Decision;
 use edgeloom_sched::snapshot::{Change, Node, Snapshot};
@@ -180,4 +180,65 @@ fn a_job_that_has_lost_its_node_is_for_others_to_change() {
     assert_eq!(check(&decision, &world), vec![]);
     let there = |plan: &&edgeloom_sched::plan::JobPlan| plan.placement.values().any(|node| *node == at);
     assert_eq!(decision.plans.iter().filter(there).count(), 0);
+}
+
+#[test]
+fn nodes_that_get_nothing_new_keep_their_shares_and_streams_may_take_part() {
+    let mut world = empty(3);
+    for at in NODES {
+        let mut made = container(&format!("on-{at}"), Service::Premium);
+        bind(&mut made, at);
+        arrive(&mut world, "sla", made);
+    }
+    let mut stream = job("stream", vec![("work", task(4000, 1000, 10))]);
+    stream.tasks.values_mut().for_each(|task| task.program.resources.cpu_sized = true);
+    bind(&mut stream, "n2");
+    world.running[1].job.sla.resources = Some(Service::BestEffort);
+    world.running[1].plan.shares.values_mut().for_each(|share| share.cpu = MilliCores(9000));
+    let decision = arrive(&mut world, "edgeloom", stream);
+    assert_eq!(decision.unplaced, []);
+    let [one, two, three, stream] = [0, 1, 2, 3].map(|at| cores(&world)[at].1);
+    assert_eq!((one, three), (9000, 9000));
+    assert!(two < 9000 && stream >= 4000 && two + stream <= 9000, "{two} {stream}");
+}
+
+fn bind(job: &mut Job, node: &str) {
+    let here = Constraint { attribute: Attribute::Name, equal: true, value: node.to_owned() };
+    job.tasks.values_mut().for_each(|task| task.constraints.push(here.clone()));
+}
+
+/// Numbers that look like chance, the same each time.
+fn draw(state: &mut u64) -> usize {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    usize::try_from(*state >> 33).unwrap()
+}
+
+#[test]
+fn whoever_comes_goes_or_gives_every_decision_is_sound_and_dividing_comes_to_rest() {
+    let profiles = ["sla", "edgeloom", "kube", "ecsched-dp"];
+    for seed in 0..6 {
+        let (mut state, mut world) = (seed, empty(3));
+        for step in 0..60 {
+            match draw(&mut state) % 4 {
+                0 if !world.running.is_empty() => {
+                    let gone = draw(&mut state) % world.running.len();
+                    let name = world.running[gone].job.name.to_string();
+                    leave(&mut world, &name);
+                }
+                1 if !world.running.is_empty() => {
+                    let one = draw(&mut state) % world.running.len();
+                    let name = world.running[one].job.name.to_string();
+                    turned_out(&mut world, &name, u32::try_from(draw(&mut state) % 9000).unwrap());
+                }
+                _ => {
+                    let service = Service::ALL[draw(&mut state) % 3];
+                    let by = profiles[draw(&mut state) % profiles.len()];
+                    arrive(&mut world, by, container(&format!("job-{step}"), service));
+                    world.waiting.clear();
+                }
+            }
+            carry_out_resize(&mut world);
+        }
+        assert!(world.running.len() > 1, "{}", world.running.len());
+    }
 }

@@ -3,20 +3,22 @@
 //! In: a decision that leaves jobs waiting. Out: the same, or one that places more of them, made with every share
 //! at its least; on nodes that got something new the rest is then divided anew, elsewhere nothing changes.
 
+use edgeloom_common::ids::{JobName, NodeId};
 use edgeloom_common::units::MilliCores;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::{Seat, divide, seats};
-use crate::ledger::{Held, HeldJobs};
-use crate::plan::{Decision, JobPlan, Share};
+use super::{Seat, divide, has_class, seats};
+use crate::ledger::{Held, HeldJobs, UNKNOWN};
+use crate::plan::{Decision, JobPlan};
 use crate::profile::{Profile, decide_once};
 use crate::snapshot::{Change, Running, Snapshot};
 use crate::world::World;
 
 /// Decides again without what shares have above their least, if that places more jobs.
 pub(crate) fn give_way(default: Profile, snapshot: &Snapshot, decision: Decision) -> Decision {
-    if decision.unplaced.iter().all(|unplaced| unplaced.never) {
+    let waits = decision.unplaced.iter().any(|unplaced| !unplaced.never);
+    if !waits || !snapshot.running.iter().any(|running| has_class(&running.job, &running.plan)) {
         return decision;
     }
     let world = World::of(snapshot);
@@ -48,48 +50,59 @@ fn at_least(running: &Running, seats: &[Seat]) -> Running {
 
 /// The decision with the shares that there is room for.
 fn refilled(world: &World<'_>, snapshot: &Snapshot, (tight, again): (&Snapshot, Decision)) -> Decision {
-    let placed = |plan: &JobPlan| snapshot.running.iter().all(|running| running.job.name != plan.job);
-    let news = again.plans.iter().filter(|plan| placed(plan)).flat_map(|plan| plan.placement.values());
-    let touched: BTreeSet<usize> = news.filter_map(|node| world.index(node)).collect();
-    let mut held: HeldJobs<'_> = HeldJobs::new();
+    let touched: BTreeSet<usize> = again
+        .plans
+        .iter()
+        .flat_map(|plan| plan.placement.values())
+        .filter_map(|node| world.index(node))
+        .collect();
+    let mut held = afterwards(snapshot, (tight, &again));
     for (before, small) in snapshot.running.iter().zip(&tight.running) {
-        let changed = again.plans.iter().find(|plan| plan.job == before.job.name);
-        let mut plan = changed.unwrap_or(&small.plan).clone();
-        restore(&mut plan, &before.plan, |node| !touched.contains(&node), world);
-        held.insert(before.job.name.clone(), Held { plan: Cow::Owned(plan), ..Held::of(before) });
-    }
-    for waiting in &snapshot.waiting {
-        if let Some(plan) = again.plans.iter().find(|plan| plan.job == waiting.job.name) {
-            let (job, profiles) = (&waiting.job, &waiting.profiles);
-            let enough = &crate::ledger::UNKNOWN;
-            let own =
-                Held { job, plan: Cow::Owned(plan.clone()), profiles, change: Change::Placement, enough };
-            held.insert(job.name.clone(), own);
+        if let Some(own) = held.get_mut(&before.job.name) {
+            let untouched = |node: &NodeId| world.index(node).is_some_and(|node| !touched.contains(&node));
+            restore(own.plan.to_mut(), (&before.plan, &small.plan), untouched);
         }
     }
-    for plan in
-        divide(world, &held, &|division| division.seats.iter().any(|seat| touched.contains(&seat.node)))
-    {
+    for plan in divide(world, &held, &|division| division.seats.iter().any(|it| touched.contains(&it.node))) {
         if let Some(own) = held.get_mut(&plan.job) {
             own.plan = Cow::Owned(plan);
         }
     }
     let as_before = |plan: &JobPlan| snapshot.running.iter().any(|running| running.plan == *plan);
     // Those that were placed in the order in which they were.
-    let order =
-        again.plans.iter().map(|plan| &plan.job).chain(snapshot.running.iter().map(|it| &it.job.name));
+    let decided = again.plans.iter().map(|plan| &plan.job);
+    let order = decided.chain(snapshot.running.iter().map(|running| &running.job.name));
     let mut seen = BTreeSet::new();
     let plans = order.filter(|job| seen.insert(*job)).filter_map(|job| held.get(job));
     let plans = plans.map(|own| own.plan.clone().into_owned()).filter(|plan| !as_before(plan)).collect();
     Decision { plans, unplaced: again.unplaced }
 }
 
-/// Gives tasks that stay on such nodes their share of before.
-fn restore(plan: &mut JobPlan, before: &JobPlan, untouched: impl Fn(usize) -> bool, world: &World<'_>) {
-    let stays =
-        |task, node| before.placement.get(task) == Some(node) && world.index(node).is_some_and(&untouched);
-    let tasks = plan.placement.iter().filter(|(task, node)| stays(*task, *node));
-    let shares: Vec<(_, Share)> =
-        tasks.filter_map(|(task, _)| Some((task.clone(), *before.shares.get(task)?))).collect();
-    plan.shares.extend(shares);
+/// Everything that holds resources after the decision.
+fn afterwards<'a>(snapshot: &'a Snapshot, (tight, again): (&Snapshot, &Decision)) -> HeldJobs<'a> {
+    let decided = |job: &JobName| again.plans.iter().find(|plan| plan.job == *job);
+    let mut held: HeldJobs<'_> = HeldJobs::new();
+    for (before, small) in snapshot.running.iter().zip(&tight.running) {
+        let plan = decided(&before.job.name).unwrap_or(&small.plan).clone();
+        held.insert(before.job.name.clone(), Held { plan: Cow::Owned(plan), ..Held::of(before) });
+    }
+    for waiting in &snapshot.waiting {
+        let Some(plan) = decided(&waiting.job.name).cloned().map(Cow::Owned) else { continue };
+        let (job, profiles, change) = (&waiting.job, &waiting.profiles, Change::Placement);
+        // One that runs and is planned anew.
+        let enough = held.get(&job.name).map_or(&UNKNOWN, |own| own.enough);
+        held.insert(job.name.clone(), Held { job, plan, profiles, change, enough });
+    }
+    held
+}
+
+/// Gives tasks that were brought to their least and stay on such nodes what they had.
+fn restore(plan: &mut JobPlan, (before, small): (&JobPlan, &JobPlan), untouched: impl Fn(&NodeId) -> bool) {
+    for (task, share) in &before.shares {
+        let node = plan.placement.get(task);
+        let stays = node.is_some_and(&untouched) && node == before.placement.get(task);
+        if stays && small.shares.get(task) != Some(share) {
+            plan.shares.insert(task.clone(), *share);
+        }
+    }
 }

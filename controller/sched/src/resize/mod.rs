@@ -17,7 +17,7 @@ mod plans;
 pub(crate) use give_way::give_way;
 
 use edgeloom_common::ids::{JobName, TaskName};
-use edgeloom_common::job::{Kind, Service};
+use edgeloom_common::job::{Job, Kind, Service};
 use std::collections::BTreeSet;
 
 use crate::check::stands;
@@ -109,8 +109,11 @@ fn seats(world: &World<'_>, held: &HeldJobs<'_>) -> Vec<Seat> {
 
 /// Whether tasks of the job that leave their CPU to the planner have it by class.
 fn follows_class(held: &Held<'_>) -> bool {
-    let classed = held.job.sla.resources.is_some() || held.plan.profile == crate::sla::NAME;
-    classed && held.change >= Change::Rates
+    has_class(held.job, &held.plan) && held.change >= Change::Rates
+}
+
+fn has_class(job: &Job, plan: &JobPlan) -> bool {
+    job.sla.resources.is_some() || plan.profile == crate::sla::NAME
 }
 
 /// The default profile sizes tasks that compute by the items a second that the job reaches, unless it has copies.

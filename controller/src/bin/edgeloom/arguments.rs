@@ -61,7 +61,7 @@ pub(crate) enum Command {
         #[arg(long, conflicts_with = "file")]
         consolidate: bool,
         /// Drain them.
-        #[arg(long, requires = "consolidate")]
+        #[arg(long, requires = "consolidate", conflicts_with = "file")]
         apply: bool,
     },
     /// Move all tasks of a node to others, and send nothing new there; `edgeloom nodes` says how far that is.

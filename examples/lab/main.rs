@@ -5,6 +5,7 @@
 //! lab's id, and `down` takes away exactly that.
 
 mod api;
+mod batch;
 mod build;
 mod cgroup;
 mod checks;
@@ -69,6 +70,11 @@ enum Verb {
     ClosedLoop {
         #[command(flatten)]
         settings: closed_loop::Settings,
+    },
+    /// Run many short containers to their end while an agent and the controller are killed, and count each run.
+    Batch {
+        #[command(flatten)]
+        settings: batch::Settings,
     },
     /// Kill daemons at random while jobs come and go, and count what was lost.
     Kills {
@@ -137,6 +143,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Verb::Demo { experiment } => return demo::run(&experiment).map(verdict),
         Verb::Streaming { settings } => return streaming::run(&settings).map(verdict),
         Verb::ClosedLoop { settings } => return closed_loop::run(&settings).map(verdict),
+        Verb::Batch { settings } => return batch::run(&settings).map(verdict),
         Verb::Kills { settings } => return kills::run(&settings).map(verdict),
         Verb::Layers { settings } => return layers::run(&settings).map(verdict),
         Verb::Recovery { settings } => return recovery::run(&settings).map(verdict),

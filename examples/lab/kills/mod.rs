@@ -9,7 +9,7 @@ mod client;
 mod judge;
 mod killer;
 mod ledger;
-mod lives;
+pub(crate) mod lives;
 mod report;
 mod settle;
 mod timeline;

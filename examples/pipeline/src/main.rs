@@ -1,5 +1,6 @@
 //! `pipeline`: runs the stage that the environment describes until SIGTERM or SIGINT; `pipeline measure` only
-//! works on `EDGELOOM_ITEMS` items and ends, and `pipeline idle` does nothing until it is told to end.
+//! works on `EDGELOOM_ITEMS` items and ends, `pipeline idle` does nothing until it is told to end, and
+//! `pipeline nap MILLISECONDS` ends by itself after so long.
 
 use edgeloom_pipeline::{ITEMS, Settings, StartError, measure, report, start};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -29,7 +30,26 @@ fn run() -> Result<(), StartError> {
     Ok(())
 }
 
+/// Sleeps, and says that it did; told to end before, it ends like any program that a signal ends.
+fn nap(text: &str) -> ExitCode {
+    let Ok(milliseconds) = text.parse() else {
+        eprintln!("pipeline: {text:?} is no number of milliseconds");
+        return ExitCode::FAILURE;
+    };
+    let Ok(mut signals) = Signals::new([SIGTERM, SIGINT]) else { return ExitCode::FAILURE };
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        println!("{} has run", std::env::var("EDGELOOM_TASK").unwrap_or_default());
+        std::process::exit(0);
+    });
+    let signal = signals.forever().next().unwrap_or(SIGTERM);
+    ExitCode::from(128_u8.saturating_add(u8::try_from(signal).unwrap_or(0)))
+}
+
 fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some("nap") {
+        return nap(&std::env::args().nth(2).unwrap_or_default());
+    }
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -66,7 +66,7 @@ impl Parts {
             tasks: tasks.iter().filter_map(of).collect(),
             source: None,
             profile: job.profile.clone(),
-            disconnect: job.disconnect.clone(),
+            disconnect: job.disconnect,
             sla: job.sla,
         };
         self.of.insert(name, record.job.name.clone());

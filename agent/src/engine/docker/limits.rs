@@ -10,9 +10,12 @@ use bollard::models::{ContainerUpdateBody, HostConfig};
 use bollard::query_parameters::{InspectContainerOptions, StatsOptionsBuilder};
 use edgeloom_common::units::{Bytes, MilliCores};
 use futures_util::StreamExt;
+use futures_util::future::try_join_all;
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// Period of the processor's limit, in microseconds: the kernel's default.
 const PERIOD_US: i64 = 100_000;
@@ -20,6 +23,10 @@ const PERIOD_US: i64 = 100_000;
 const QUOTA_LIFTED: i64 = -1;
 /// Docker refuses to take a memory limit away again; one that no machine reaches serves.
 const MEMORY_LIFTED: i64 = 1 << 60;
+
+/// An inspect that takes longer is of a container that Docker does not let go of, as happens when several end at
+/// once; until it does, that container is known by the list alone.
+const INSPECT_WAIT: Duration = Duration::from_secs(10);
 
 /// What was read since the stream of events began.
 #[derive(Debug, Default)]
@@ -99,18 +106,29 @@ pub(super) async fn look_up(
     let listed: BTreeSet<&String> = found.iter().map(|container| &container.id).collect();
     docker.limits.read().containers.retain(|id, _| listed.contains(id));
     let support = support(docker).await?;
-    let mut whole = Vec::new();
-    for container in found {
-        let known = docker.limits.read().containers.get(&container.id).copied();
-        let inspected = match known.filter(|(state, _)| *state == container.state) {
-            Some((_, inspected)) => Some(inspected),
-            None => inspect(docker, &container.id, Some(container.state)).await?,
-        };
-        let whole_one =
-            |it: Inspected| FoundContainer { limits: support.found(it.limits), times: it.times, ..container };
-        whole.extend(inspected.map(whole_one));
-    }
-    Ok(whole)
+    let whole = found.into_iter().map(|container| whole(docker, support, container));
+    let whole: Vec<Option<FoundContainer>> = try_join_all(whole).await?;
+    Ok(whole.into_iter().flatten().collect())
+}
+
+/// None for one that went away meanwhile.
+async fn whole(
+    docker: &Docker,
+    support: Support,
+    container: FoundContainer,
+) -> Result<Option<FoundContainer>, EngineError> {
+    let known = docker.limits.read().containers.get(&container.id).copied();
+    let inspected = match known.filter(|(state, _)| *state == container.state) {
+        Some((_, inspected)) => Some(inspected),
+        None => match timeout(INSPECT_WAIT, inspect(docker, &container.id, Some(container.state))).await {
+            Ok(inspected) => inspected?,
+            // Docker holds a lock on this one; the others are listed all the same.
+            Err(_) => return Ok(Some(container)),
+        },
+    };
+    let whole =
+        |it: Inspected| FoundContainer { limits: support.found(it.limits), times: it.times, ..container };
+    Ok(inspected.map(whole))
 }
 
 async fn support(docker: &Docker) -> Result<Support, EngineError> {

@@ -52,9 +52,9 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
     report.print();
     let ok = conclude(&mut report, played, &results)?;
     if ok {
-        ground.clear(settings.experiment.stay())?
+        ground.clear(settings.experiment.stay())?;
     } else {
-        ground.abandon()?
+        ground.abandon()?;
     }
     Ok(ok)
 }
@@ -101,9 +101,9 @@ fn disturb(ground: &Ground, report: &mut Report, begun: Instant) -> Result<()> {
         let agent = victim != "controller";
         let node = ground.lab.node(VICTIM)?;
         if agent {
-            ground.lab.kill_agent(&node)?
+            ground.lab.kill_agent(&node)?;
         } else {
-            ground.lab.kill_controller()?
+            ground.lab.kill_controller()?;
         }
         let kill = Kill {
             victim,

@@ -6,6 +6,7 @@ use edgeloom_pipeline::{ITEMS, Settings, StartError, measure, report, start};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::process::ExitCode;
+use std::sync::mpsc;
 use std::time::Duration;
 
 /// How often a stage prints its rate.
@@ -37,13 +38,15 @@ fn nap(text: &str) -> ExitCode {
         return ExitCode::FAILURE;
     };
     let Ok(mut signals) = Signals::new([SIGTERM, SIGINT]) else { return ExitCode::FAILURE };
-    std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(milliseconds));
-        println!("{} has run", std::env::var("EDGELOOM_TASK").unwrap_or_default());
-        std::process::exit(0);
-    });
-    let signal = signals.forever().next().unwrap_or(SIGTERM);
-    ExitCode::from(128_u8.saturating_add(u8::try_from(signal).unwrap_or(0)))
+    let (told, ends) = mpsc::channel();
+    std::thread::spawn(move || signals.forever().next().map(|signal| told.send(signal)));
+    match ends.recv_timeout(Duration::from_millis(milliseconds)) {
+        Ok(signal) => ExitCode::from(128_u8.saturating_add(u8::try_from(signal).unwrap_or(0))),
+        Err(_) => {
+            println!("{} has run", std::env::var("EDGELOOM_TASK").unwrap_or_default());
+            ExitCode::SUCCESS
+        }
+    }
 }
 
 fn main() -> ExitCode {

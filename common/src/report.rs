@@ -40,6 +40,9 @@ pub struct Report {
     /// Measured use of each running container of ours.
     #[serde(default)]
     pub tasks: Vec<TaskUse>,
+    /// What the same containers used since each was started.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub totals: Vec<TaskTotal>,
     /// The hottest sensor, in thousandths of a degree Celsius, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature_millicelsius: Option<i32>,
@@ -76,6 +79,30 @@ pub struct TaskUse {
     /// What its own interface received and sent, as that interface counts.
     pub received: BitRate,
     pub sent: BitRate,
+}
+
+/// What one run of a container used since it was started: who misses reports loses nothing by it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskTotal {
+    pub job: JobName,
+    pub task: TaskName,
+    /// Docker's id.
+    pub container: String,
+    /// Another one after each start of the container: all below begins with it.
+    pub run: u64,
+    /// For how long it has been running, by a clock that nobody sets.
+    pub age_ms: u64,
+    /// Processor time, as its control group counts it.
+    pub cpu_us: u64,
+    /// What its own interface sent and received.
+    pub sent: Bytes,
+    pub received: Bytes,
+    /// Now.
+    pub memory: Bytes,
+    /// Bytes of memory times seconds, since the agent looks at it.
+    pub memory_byte_s: u64,
+    /// How old the run was when the agent began to look; another one after each start of the agent.
+    pub memory_from_ms: u64,
 }
 
 /// One shaped flow, as its class counted it since the report before.

@@ -52,7 +52,7 @@ fn reader(message: &str) -> fn(&str) -> Result<Value, serde_json::Error> {
         }
         "delivery" => delivered,
         "status" => understood::<Status>,
-        "report" => understood::<Report>,
+        "report" | "report-totals" => understood::<Report>,
         "inventory" | "inventory-folders" => understood::<Inventory>,
         "links" | "links-pulls" => understood::<Links>,
         "observed" | "observed-batch" => understood::<Observed>,

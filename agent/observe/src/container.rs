@@ -1,11 +1,15 @@
 //! What one container uses, from the kernel's own files: no question to the engine, no stream.
 //!
 //! In: the process id of the container's first process. Out: processor time and memory of its control group
-//! (both versions), bytes that its interfaces received and sent, as differences of two readings. The files
-//! are found once; a container that was started again has another process and is opened anew.
+//! (both versions), bytes that its interfaces received and sent: as differences of two readings, and in all
+//! since the container was started. The files are found once; a container that was started again has another
+//! process and is opened anew.
+
+mod birth;
 
 use crate::cgroup::files::{Files, text};
 use crate::cgroup::{CgroupError, MOUNTS, share};
+use birth::Birth;
 use edgeloom_common::units::{BitRate, Bytes, MilliCores};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -21,6 +25,22 @@ pub struct Use {
     pub sent: BitRate,
 }
 
+/// Use since the container was started, at the last reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Total {
+    /// Another one for each start of the container.
+    pub run: u64,
+    /// Since that start.
+    pub age: Duration,
+    pub cpu_time: Duration,
+    pub received: Bytes,
+    pub sent: Bytes,
+    pub memory: Bytes,
+    /// Bytes times seconds, since the run had the age `memory_from`: the kernel keeps no such sum.
+    pub memory_byte_s: u64,
+    pub memory_from: Duration,
+}
+
 /// Counters at one moment.
 #[derive(Debug, Clone, Copy)]
 struct Counters {
@@ -28,6 +48,7 @@ struct Counters {
     cpu_time: Duration,
     received: u64,
     sent: u64,
+    memory: Bytes,
 }
 
 /// One container's files, and its counters at the last reading.
@@ -39,7 +60,11 @@ pub struct Container {
     /// Says which control groups the process is in, and so whether it is the container's.
     membership: PathBuf,
     id: String,
+    birth: Birth,
+    opened: Instant,
     before: Counters,
+    /// Bytes times microseconds since `opened`.
+    memory_byte_us: u128,
 }
 
 impl Container {
@@ -57,8 +82,10 @@ impl Container {
         let member_of = membership_of(&membership, id)?;
         let files = Files::of_member(mounts, &member_of)
             .ok_or_else(|| CgroupError::Missing { path: member_of.clone(), mounts: mounts.to_owned() })?;
+        let birth = Birth::of(proc, pid)?;
         let before = Counters::read(&files, &interfaces)?;
-        Ok(Self { files, interfaces, membership, id: id.to_owned(), before })
+        let (id, opened) = (id.to_owned(), before.at);
+        Ok(Self { files, interfaces, membership, id, birth, opened, before, memory_byte_us: 0 })
     }
 
     /// What it used since the reading before.
@@ -70,19 +97,39 @@ impl Container {
         let now = Counters::read(&self.files, &self.interfaces)?;
         let before = std::mem::replace(&mut self.before, now);
         let elapsed = now.at - before.at;
+        // As if it had changed evenly between the two.
+        let memory_mean = u128::from(before.memory.0.midpoint(now.memory.0));
+        self.memory_byte_us += memory_mean * elapsed.as_micros();
         Ok(Use {
             cpu: share(now.cpu_time.saturating_sub(before.cpu_time), elapsed),
-            memory: self.files.memory_used()?,
+            memory: now.memory,
             received: rate(now.received.saturating_sub(before.received), elapsed),
             sent: rate(now.sent.saturating_sub(before.sent), elapsed),
         })
+    }
+
+    /// What it used in all, at the last reading.
+    #[must_use]
+    pub fn total(&self) -> Total {
+        let Counters { at, cpu_time, received, sent, memory } = self.before;
+        Total {
+            run: self.birth.run,
+            age: self.birth.age + (at - self.opened),
+            cpu_time,
+            received: Bytes(received),
+            sent: Bytes(sent),
+            memory,
+            memory_byte_s: u64::try_from(self.memory_byte_us / 1_000_000).unwrap_or(u64::MAX),
+            memory_from: self.birth.age,
+        }
     }
 }
 
 impl Counters {
     fn read(files: &Files, interfaces: &Path) -> Result<Self, CgroupError> {
         let (received, sent) = passed(&text(interfaces)?);
-        Ok(Self { at: Instant::now(), cpu_time: files.cpu_time()?, received, sent })
+        let memory = files.memory_used()?;
+        Ok(Self { at: Instant::now(), cpu_time: files.cpu_time()?, received, sent, memory })
     }
 }
 
@@ -143,6 +190,7 @@ mod tests {
     fn container(files: &[(&str, &str)]) -> (tempfile::TempDir, Container) {
         let root = tempfile::tempdir().unwrap();
         write(root.path(), "proc/7/net/dev", DEV);
+        birth::tests::write_all(|name, content| write(root.path(), name, content));
         files.iter().for_each(|(name, content)| write(root.path(), name, content));
         let container =
             Container::below(&root.path().join("proc"), &root.path().join("sys"), ("c1", 7)).unwrap();
@@ -162,6 +210,30 @@ mod tests {
             let used = container.used().unwrap();
             assert!(used.received > BitRate(0) && used.sent == BitRate(0));
         }
+    }
+
+    #[test]
+    fn what_was_used_in_all_counts_from_the_start_of_the_container() {
+        let (root, mut container) = container(V2);
+        let first = container.total();
+        assert_eq!(
+            (first.cpu_time, first.received, first.sent),
+            (Duration::from_secs(5), Bytes(1000), Bytes(2000))
+        );
+        assert_eq!(
+            (first.age, first.memory_from, first.memory_byte_s),
+            (birth::tests::AGE, birth::tests::AGE, 0)
+        );
+        write(root.path(), "sys/system.slice/docker-c1.scope/cpu.stat", "usage_usec 7000000\n");
+        std::thread::sleep(Duration::from_millis(400));
+        container.used().unwrap();
+        let later = container.total();
+        assert_eq!((later.run, later.cpu_time), (first.run, Duration::from_secs(7)));
+        let watched = (later.age - later.memory_from).as_secs_f64();
+        assert!(watched >= 0.4);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few megabytes")]
+        let expected = (4e6 * watched) as u64;
+        assert!(later.memory_byte_s.abs_diff(expected) <= 10, "{} {expected}", later.memory_byte_s);
     }
 
     #[test]

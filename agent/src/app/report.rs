@@ -82,14 +82,16 @@ impl Reporter {
             self.engine = asked.ok().and_then(Result::ok).unwrap_or_default();
         }
         let load = self.meter.load()?;
-        let tasks = timeout(ANSWER_MAX, self.tasks.look(&node.engine)).await;
+        let looked = timeout(ANSWER_MAX, self.tasks.look(&node.engine)).await;
+        let looked = looked.ok().and_then(Result::ok).unwrap_or_default();
         Ok(Report {
             schema: SCHEMA,
             cpu_used: load.cpu,
             memory_used: load.memory,
             disk_used: disk::read(node.disk(&self.engine)).map(|disk| disk.used).unwrap_or_default(),
             flows: timeout(ANSWER_MAX, self.flows.rates(&node.network)).await.unwrap_or_default(),
-            tasks: tasks.ok().and_then(Result::ok).unwrap_or_default(),
+            tasks: looked.uses,
+            totals: looked.totals,
             temperature_millicelsius: heat::millicelsius(),
             disk_written: disk::written(),
             running_s: Some(self.since.elapsed().as_secs()),

@@ -1,12 +1,23 @@
 //! What each running container of ours uses, for the report.
 //!
 //! Docker is asked which containers there are, and once for each one's process; the figures are the
-//! kernel's own files. A container seen for the first time has no figures until the next look.
+//! kernel's own files. A container seen for the first time has what it used since its start, and no rates until
+//! the next look.
 
 use crate::engine::{ContainerEngine, Docker, EngineError, FoundContainer, FoundState};
-use edgeloom_common::report::TaskUse;
+use edgeloom_common::report::{TaskTotal, TaskUse};
 use edgeloom_observe::container::Container;
 use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What running containers use.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Looked {
+    /// Since the look before, of each that ran then, too.
+    pub(super) uses: Vec<TaskUse>,
+    /// Since each was started.
+    pub(super) totals: Vec<TaskTotal>,
+}
 
 /// Containers followed, by their id.
 #[derive(Debug, Default)]
@@ -15,19 +26,20 @@ pub(super) struct TaskMeter {
 }
 
 impl TaskMeter {
-    /// Use since the look before, of each container that runs and ran then.
-    pub(super) async fn look(&mut self, engine: &Docker) -> Result<Vec<TaskUse>, EngineError> {
+    /// Looks at every container that runs.
+    pub(super) async fn look(&mut self, engine: &Docker) -> Result<Looked, EngineError> {
         let mut running = engine.list().await?;
         running.retain(|found| found.state == FoundState::Running);
         self.followed.retain(|id, _| running.iter().any(|found| found.id == *id));
-        let mut uses = Vec::with_capacity(running.len());
+        let mut looked = Looked::default();
         for found in running {
             match self.used(&found) {
-                Some(used) => uses.push(used),
+                Some(used) => looked.uses.push(used),
                 None => self.follow(engine, &found.id).await?,
             }
+            looked.totals.extend(self.total(&found));
         }
-        Ok(uses)
+        Ok(looked)
     }
 
     /// None of a container not followed yet, or started again since.
@@ -40,6 +52,24 @@ impl TaskMeter {
             memory: used.memory,
             received: used.received,
             sent: used.sent,
+        })
+    }
+
+    fn total(&self, found: &FoundContainer) -> Option<TaskTotal> {
+        let total = self.followed.get(&found.id)?.total();
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Some(TaskTotal {
+            job: found.key.job.clone(),
+            task: found.key.task.clone(),
+            container: found.id.clone(),
+            run: total.run,
+            age_ms: ms(total.age),
+            cpu_us: u64::try_from(total.cpu_time.as_micros()).unwrap_or(u64::MAX),
+            sent: total.sent,
+            received: total.received,
+            memory: total.memory,
+            memory_byte_s: total.memory_byte_s,
+            memory_from_ms: ms(total.memory_from),
         })
     }
 
@@ -62,7 +92,6 @@ mod tests {
     use crate::engine::{Limits, NetworkSpec};
     use edgeloom_common::desired::ContainerSpec;
     use edgeloom_common::units::{Bytes, MilliCores};
-    use std::time::Duration;
 
     /// Many times what a daemon needs on a slow disk: a bound for one that never answers.
     const TRIAL_MAX: Duration = Duration::from_secs(300);
@@ -102,8 +131,8 @@ mod tests {
             check(&id).await;
             // Here the daemon's process ids mean other processes, and those are not taken for it.
             let mut meter = TaskMeter::default();
-            assert_eq!(meter.look(&engine).await.unwrap(), Vec::new());
-            assert_eq!(meter.look(&engine).await.unwrap(), Vec::new());
+            assert_eq!(meter.look(&engine).await.unwrap(), Looked::default());
+            assert_eq!(meter.look(&engine).await.unwrap(), Looked::default());
         };
         tokio::time::timeout(TRIAL_MAX, trial).await.unwrap();
     }
@@ -122,6 +151,13 @@ mod tests {
             let used = container.used().unwrap();
             (cpu, memory) = (cpu.max(used.cpu), memory.max(used.memory));
         }
+        let total = container.total();
+        let limit = total.age.mul_f64(0.4);
+        assert!(!total.cpu_time.is_zero() && total.cpu_time < limit, "{total:?}");
+        assert!(
+            total.memory_byte_s > 0 && total.memory_byte_s < (32 << 20) * total.age.as_secs().max(1),
+            "{total:?}"
+        );
         assert!(cpu < MilliCores(400), "{cpu} of a limit of 200m");
         assert!(memory < Bytes(32 << 20), "{memory}");
     }

@@ -125,6 +125,7 @@ fn settings(config: &Config, identity: &Identity) -> edgeloom_cluster::Settings 
         follow: config.follow,
         copy_keys: CopyKeys::new(&identity.derived_keys(b"copies of jobs")),
         secrets_key: config.secrets_key.clone(),
+        prices: config.prices.clone(),
     }
 }
 

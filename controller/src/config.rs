@@ -4,6 +4,7 @@ use crate::config::section::Section;
 use edgeloom_cluster::{FollowLoad, Registries};
 use edgeloom_common::desired::Pool;
 use edgeloom_common::ids::ClusterId;
+use edgeloom_common::price::Prices;
 use edgeloom_identity::Files;
 use edgeloom_sched::scoring::Scoring;
 use std::fmt;
@@ -11,6 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 mod consolidation;
+mod prices;
 mod registries;
 mod scoring;
 mod section;
@@ -32,6 +34,8 @@ pub struct Config {
     pub follow: Option<FollowLoad>,
     /// The file of the key that seals secrets and logins; below the state directory unless it is named.
     pub secrets_key: PathBuf,
+    /// What use costs; none: nothing is charged.
+    pub prices: Option<Prices>,
 }
 
 /// Where the HTTP API listens, and whom it serves.
@@ -113,6 +117,7 @@ impl Config {
         let mut watch = registries.optional_section("watch");
         let mut scores = root.optional_section("scoring");
         let mut consolidating = root.optional_section("consolidation");
+        let mut charged = prices::Sections::of(&mut root);
         if edgeloom_sched::profile(&profile).is_none() {
             let known = edgeloom_sched::profile_names().join(", ");
             root.refuse("profile", format!("{profile:?} is no profile; known are: {known}"));
@@ -126,6 +131,7 @@ impl Config {
         let registries_known = registries::read(&mut registries, &mut watch);
         let scoring = scoring::read(&mut scores);
         let follow = consolidation::read(&mut consolidating);
+        let prices = charged.read();
         let network = network.and_then(|text| match parse_pool(&text) {
             Ok(parsed) => Some(parsed),
             Err(problem) => {
@@ -133,7 +139,8 @@ impl Config {
                 None
             }
         });
-        let problems = Section::finish([root, http, mqtt, pool, registries, watch, scores, consolidating]);
+        let sections = [root, http, mqtt, pool, registries, watch, scores, consolidating];
+        let problems = Section::finish(sections.into_iter().chain(charged.into_sections()));
         match (cluster, state_dir, http_listen, listen, network) {
             (Some(cluster), Some(state_dir), Some(http_listen), Some(listen), Some(pool))
                 if problems.is_empty() && files_sound =>
@@ -153,6 +160,7 @@ impl Config {
                     registries,
                     follow,
                     secrets_key,
+                    prices,
                 })
             }
             _ => Err(ConfigError::Invalid(problems)),

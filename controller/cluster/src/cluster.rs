@@ -6,6 +6,7 @@
 mod confidential;
 mod drain;
 mod prefetch;
+mod usage;
 
 use crate::copies::CopyKeys;
 use crate::error::{ForgetError, StartError, StopError, SubmitError};
@@ -21,6 +22,7 @@ use edgeloom_common::desired::Pool;
 use edgeloom_common::ids::{ClusterId, JobName, NodeId, TaskName};
 use edgeloom_common::job::Job;
 use edgeloom_common::measure::{Measured, ProfileView};
+use edgeloom_common::price::Prices;
 use edgeloom_common::registry::RegistryHost;
 use edgeloom_common::view::{EventView, Explanation, JobView, NodeView, StrayView};
 use edgeloom_registry::Registry;
@@ -52,6 +54,8 @@ pub struct Settings {
     pub copy_keys: CopyKeys,
     /// The file of the key that seals secrets and logins; made at the first start.
     pub secrets_key: PathBuf,
+    /// What use costs; none: nothing is charged.
+    pub prices: Option<Prices>,
 }
 
 /// Which registries there are, besides those with a login.
@@ -107,8 +111,8 @@ impl Cluster {
             cache: Some(settings.state_dir.join("registry")),
         })?);
         let key = state.model.vault.key(&settings.secrets_key)?;
-        let Settings { cluster, scoring, pool, follow, copy_keys: keys, .. } = settings;
-        let ownership = Ownership { cluster, pool, profile, scoring, follow, keys, key };
+        let Settings { cluster, scoring, pool, follow, copy_keys: keys, prices, .. } = settings;
+        let ownership = Ownership { cluster, pool, profile, scoring, follow, keys, key, prices };
         let owner = Owner::new(ownership, state, Outbox::new(outgoing), now_ms());
         let (commands, received) = mpsc::channel(COMMAND_QUEUE);
         let (beat, beats) = watch::channel(Beat::default());
@@ -305,6 +309,9 @@ async fn run(mut owner: Owner, mut received: mpsc::Receiver<Command>, beat: watc
                 beat.send_modify(|beat| owner.beat(beat));
             }
         }
+    }
+    if let Err(error) = owner.keep_open() {
+        tracing::error!(%error, "what containers used since the last time is not kept");
     }
     owner.state.write_store();
 }

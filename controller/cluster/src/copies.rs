@@ -96,6 +96,7 @@ impl JobCopy {
             previous: None,
             left: BTreeSet::new(),
             moved: BTreeMap::new(),
+            placed: BTreeMap::new(),
             bytes_predicted: BTreeMap::new(),
             reason: String::new(),
             ended: BTreeMap::new(),

@@ -184,7 +184,7 @@ fn add_containers(documents: &mut Documents, vault: &Vault, (record, plan): (&Jo
 }
 
 /// What the plan gives, or what the task requests.
-fn share(plan: &JobPlan, task: &TaskName, program: &Program) -> Share {
+pub(crate) fn share(plan: &JobPlan, task: &TaskName, program: &Program) -> Share {
     let requested = Share { cpu: program.resources.cpu, memory: program.resources.memory };
     plan.shares.get(task).copied().unwrap_or(requested)
 }

@@ -6,7 +6,7 @@
 //!
 //! Pure: `model record documents barrier booking topology missing pulls addresses strategy capacity throughput demand cordon follow
 //! replan events moves holding lost rebuild salvage prefetch known
-//! copies regain vault`. Acting: `journal store directory transfer outbox registry`.
+//! copies regain vault usage` (but for its archive). Acting: `journal store directory transfer outbox registry`.
 //! One owner holds it together.
 
 mod addresses;
@@ -54,6 +54,7 @@ mod tests;
 mod throughput;
 mod topology;
 mod transfer;
+mod usage;
 mod vault;
 mod views;
 
@@ -72,4 +73,5 @@ pub use profiler::{Run, SurveyRequest, Trial, Verdict};
 pub use salvage::Outcome;
 pub use store::StoreError;
 pub use transfer::{Existing, TransferError, authority, export, import};
+pub use usage::UsageQuery;
 pub use vault::{NoRoom, Unusable};

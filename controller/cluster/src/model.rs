@@ -8,9 +8,10 @@ use crate::batch::Ended;
 use crate::cordon::{Cordon, Cordons};
 use crate::missing::Layers;
 use crate::prefetch::{Entry, Ready};
-use crate::profiler::{Book, Kept};
+use crate::profiler::{self, Kept};
 pub(crate) use crate::record::{JobRecord, Phase, Stray};
 use crate::regain::Regain;
+use crate::usage::{Book, Change};
 use crate::vault::{self, KeptLogin, Vault};
 use edgeloom_common::desired::{DesiredState, ImageRef, Version};
 use edgeloom_common::ids::{JobName, NodeId, SecretName, TaskName};
@@ -38,7 +39,7 @@ pub(crate) struct Model {
     pub(crate) regain: Option<Regain>,
     /// What was measured of programs.
     #[serde(default)]
-    pub(crate) profiles: Book,
+    pub(crate) profiles: profiler::Book,
     /// Nodes that changes no longer wait for, with what they may still run though it is wanted elsewhere or
     /// not at all: nobody else gets these addresses until the node has confirmed a document without them.
     #[serde(default)]
@@ -56,6 +57,9 @@ pub(crate) struct Model {
     /// Images that nodes hold ready.
     #[serde(default, skip_serializing_if = "Ready::is_empty")]
     pub(crate) prefetch: Ready,
+    /// What containers used.
+    #[serde(default, skip_serializing_if = "Book::is_unused")]
+    pub(crate) usage: Book,
 }
 
 /// No epoch that was ever given is above: a node that says so would leave no room for later ones.
@@ -98,6 +102,9 @@ pub(crate) struct Commit {
     /// Lost nodes that it leaves: they confirm nothing, and may run what they had.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) lost: BTreeSet<NodeId>,
+    /// When it was decided; 0 where no version noted it.
+    #[serde(default)]
+    pub(crate) at_ms: u64,
 }
 
 /// One change.
@@ -205,6 +212,8 @@ pub(crate) enum Event {
     PrefetchReleased {
         image: String,
     },
+    /// What containers used.
+    Accounted(Box<Change>),
 }
 
 impl Event {
@@ -233,6 +242,7 @@ impl Model {
     /// count as ended unless nodes have something of them.
     pub(crate) fn begin_regain(&mut self, ended: BTreeSet<JobName>, overtaken: BTreeSet<JobName>) {
         self.overrules = false;
+        self.usage.interrupt();
         self.regain = Some(Regain::of(self, ended, overtaken));
     }
 
@@ -278,6 +288,7 @@ impl Model {
                 record.replace_plan(None);
                 record.previous = None;
                 record.moved.clear();
+                record.placed.clear();
                 record.reason = reason;
             }),
             Event::Restored { job } => self.change(&job, |record| {
@@ -338,11 +349,13 @@ impl Model {
             }
             Event::PrefetchKept { entry } => self.prefetch.keep(*entry),
             Event::PrefetchReleased { image } => self.prefetch.release(&image),
+            Event::Accounted(change) => self.usage.apply(*change),
         }
     }
 
     fn end(&mut self, job: JobName) {
         self.jobs.remove(&job);
+        self.usage.forget(&job);
         if let Some(regain) = &mut self.regain {
             regain.end(job);
         }
@@ -370,6 +383,9 @@ impl Model {
             record.profile.clone_from(&commit.plan.profile);
             record.addresses = commit.addresses;
             record.bytes_predicted = commit.bytes_predicted;
+            if commit.at_ms > 0 {
+                record.note_placed(&commit.plan, commit.at_ms);
+            }
             let before = record.replace_plan(Some(commit.plan));
             record.note_moved(before.as_ref(), &lost);
             if record.job.kind.ends() {

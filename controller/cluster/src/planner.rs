@@ -112,7 +112,8 @@ impl Planner<'_> {
             let addresses = addresses(self.ground.pool, &mut used, (record, &plan))?;
             let mut bytes_predicted = pulls.add(record, &plan);
             bytes_predicted.extend(behind(record, &plan));
-            commits.push(Commit { plan, addresses, bytes_predicted, lost: BTreeSet::new() });
+            let (lost, at_ms) = (BTreeSet::new(), self.now_ms);
+            commits.push(Commit { plan, addresses, bytes_predicted, lost, at_ms });
         }
         self.documents_fit(waiting, &commits)?;
         Ok(Outcome { commits, unplaced: decision.unplaced })
@@ -295,6 +296,7 @@ pub(crate) fn new_record(
         previous: None,
         left: BTreeSet::new(),
         moved: BTreeMap::new(),
+        placed: BTreeMap::new(),
         bytes_predicted: BTreeMap::new(),
         reason: String::new(),
         ended: BTreeMap::new(),

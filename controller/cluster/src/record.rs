@@ -39,6 +39,9 @@ pub(crate) struct JobRecord {
     /// Tasks that were placed anew because the node where they were is lost.
     #[serde(default)]
     pub(crate) moved: BTreeMap<TaskName, NodeId>,
+    /// When each task got its place.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) placed: BTreeMap<TaskName, Placed>,
     /// Bytes that each task's pull will fetch, as of the commit; a task whose image its node pulls for
     /// another one has no entry.
     #[serde(default)]
@@ -93,6 +96,28 @@ impl JobRecord {
         before
     }
 
+    /// Notes which tasks get another place than they have, and when.
+    pub(crate) fn note_placed(&mut self, plan: &JobPlan, at_ms: u64) {
+        let before = self.plan.as_ref().map(|plan| &plan.placement);
+        for (task, node) in &plan.placement {
+            let had = before.and_then(|before| before.get(task));
+            if had == Some(node) {
+                continue;
+            }
+            // One that is moved waits only from then on.
+            let moved = had.is_some() || self.placed.contains_key(task);
+            let since_ms = if moved { at_ms } else { self.since_ms };
+            self.placed.insert(task.clone(), Placed { at_ms, queued_ms: at_ms.saturating_sub(since_ms) });
+        }
+    }
+
+    /// A container of the task may be on the node, as far as plans say.
+    pub(crate) fn may_have(&self, task: &TaskName, node: &NodeId) -> bool {
+        let placed = |plan: &JobPlan| plan.placement.get(task) == Some(node);
+        let left = || self.left.iter().any(|(its, from)| (its, from) == (task, node));
+        self.plan.iter().chain(&self.previous).any(placed) || left()
+    }
+
     /// Notes which tasks another place was found for because their node is lost.
     pub(crate) fn note_moved(&mut self, before: Option<&JobPlan>, lost: &BTreeSet<NodeId>) {
         let now = self.plan.as_ref().map(|plan| &plan.placement);
@@ -129,6 +154,13 @@ impl JobRecord {
         let address = *self.addresses.get(task)?;
         Some(Stray { job: self.job.name.clone(), task: task.clone(), address })
     }
+}
+
+/// When a task got its place, in milliseconds since 1970, and how long it had waited for one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Placed {
+    pub(crate) at_ms: u64,
+    pub(crate) queued_ms: u64,
 }
 
 /// Where a job is, as far as the controller decides it.

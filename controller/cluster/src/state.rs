@@ -6,6 +6,7 @@ use crate::journal::{Journal, JournalError};
 use crate::model::{Event, Model};
 use crate::rebuild::{Rebuilt, rebuild};
 use crate::store::Writer;
+use crate::usage::archive::{self, Archive};
 use edgeloom_disk::Lock;
 use std::path::Path;
 
@@ -18,6 +19,8 @@ const STORE_EVERY: u64 = 256;
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) model: Model,
+    /// Closed records of what containers used.
+    pub(crate) archive: Archive,
     journal: Journal,
     store: Writer,
     /// The sequence of the copy last handed to the store.
@@ -46,8 +49,10 @@ impl State {
         };
         drop(found);
         let store = Writer::start(store)?;
+        let path = directory.join(archive::FOLDER);
+        let archive = Archive::open(&path).map_err(|source| StartError::Directory { path, source })?;
         let mut state =
-            Self { model, journal, store, stored: written, compact_at: COMPACT_BYTES, _lock: lock };
+            Self { model, archive, journal, store, stored: written, compact_at: COMPACT_BYTES, _lock: lock };
         state.write_store();
         Ok(state)
     }

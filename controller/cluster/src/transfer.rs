@@ -130,6 +130,7 @@ pub fn import(
         model.epoch = model.epoch.max(rebuilt.model.epoch);
     }
     model.raise_epoch(now_s());
+    model.usage.interrupt();
     model.overrules = true;
     directory.begin_anew(&model)?;
     Ok(Outcome::whole(&model))

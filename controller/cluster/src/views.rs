@@ -9,7 +9,7 @@ use crate::strategy::strategy;
 use edgeloom_common::desired::Version;
 use edgeloom_common::ids::{NodeId, TaskName};
 use edgeloom_common::report::{
-    ContainerPhase, ContainerState, FlowRate, Inventory, LinkReport, Outcome, Report,
+    ContainerPhase, ContainerState, FlowRate, Inventory, LinkReport, Observed, Outcome, Report,
 };
 use edgeloom_common::view::{
     BatchView, ConsolidationView, EmptiedView, FlowView, JobState, JobView, KeptView, LinkView, MoveView,
@@ -129,7 +129,8 @@ pub(crate) fn tasks(nodes: &Nodes, record: &JobRecord, plan: &JobPlan) -> Vec<Ta
         let known = nodes.table.get(node);
         let predicted = record.bytes_predicted.get(task);
         // Without an entry the node pulls the image for another task, which shows the bytes.
-        let fetched = known.filter(|_| predicted.is_some()).map_or(0, |it| bytes_fetched(it, &image.name));
+        let fetched = known.filter(|_| predicted.is_some()).and_then(|it| it.observed.as_ref());
+        let fetched = fetched.map_or(0, |observed| bytes_fetched(observed, &image.name));
         let pulled = known.filter(|_| predicted.is_some()).and_then(|it| it.line.last(&image.name));
         let container = known.and_then(|known| container(known, record, task));
         let limits = limits(record, plan, task);
@@ -156,9 +157,15 @@ pub(crate) fn tasks(nodes: &Nodes, record: &JobRecord, plan: &JobPlan) -> Vec<Ta
     views
 }
 
-fn bytes_fetched(known: &NodeRecord, image: &str) -> u64 {
-    let pulls = known.observed.iter().flat_map(|observed| &observed.pulls);
-    pulls.filter(|pull| pull.image == image).map(|pull| pull.bytes_fetched.0).max().unwrap_or(0)
+/// Bytes that a node fetched of an image, as it says.
+pub(crate) fn bytes_fetched(observed: &Observed, image: &str) -> u64 {
+    observed
+        .pulls
+        .iter()
+        .filter(|pull| pull.image == image)
+        .map(|pull| pull.bytes_fetched.0)
+        .max()
+        .unwrap_or(0)
 }
 
 fn container<'a>(known: &'a NodeRecord, record: &JobRecord, task: &TaskName) -> Option<&'a ContainerState> {

@@ -35,6 +35,7 @@ async fn a_store_that_cannot_be_written_stops_neither_work_nor_end() {
         follow: None,
         copy_keys: CopyKeys::new(&[]),
         secrets_key: state.path().join("secrets.key"),
+        prices: None,
     };
     let (outgoing, mut published) = mpsc::channel(64);
     let cluster = Cluster::start(settings, outgoing).unwrap();

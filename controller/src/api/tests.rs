@@ -73,6 +73,7 @@ fn with_registries(insecure: Vec<String>) -> Fixture {
         copy_keys: CopyKeys::new(&[]),
         follow: None,
         secrets_key: state.path().join("secrets.key"),
+        prices: None,
     };
     let (publish, published) = mpsc::channel(64);
     let cluster = Cluster::start(settings, publish.clone()).unwrap();

@@ -41,6 +41,11 @@ impl Section {
         Self { path: format!("{}{key}.", self.path), table, problems: Vec::new(), missing }
     }
 
+    /// It is written in the file.
+    pub(super) fn is_there(&self) -> bool {
+        !self.missing
+    }
+
     /// Notes a problem of a field.
     pub(super) fn refuse(&mut self, key: &str, problem: String) {
         self.problems.push(ConfigProblem { field: format!("{}{key}", self.path), problem });
@@ -112,7 +117,7 @@ impl Section {
     }
 
     /// The problems of all sections; fields that nobody took are problems too.
-    pub(super) fn finish<const N: usize>(sections: [Self; N]) -> Vec<ConfigProblem> {
+    pub(super) fn finish(sections: impl IntoIterator<Item = Self>) -> Vec<ConfigProblem> {
         let mut problems = Vec::new();
         for mut section in sections {
             let unknown: Vec<_> = section.table.keys().cloned().collect();

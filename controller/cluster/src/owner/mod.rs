@@ -1,11 +1,11 @@
 //! The one owner of the cluster's state: takes commands one by one and, after each, brings published
 //! documents a step nearer to the wanted ones.
 //!
-//! Twelve rooms: `decide` turns waiting jobs into commits, `advance` carries commits out to the nodes, `moves`
+//! Thirteen rooms: `decide` turns waiting jobs into commits, `advance` carries commits out to the nodes, `moves`
 //! takes changes back that cannot be made, `replan` changes jobs that run, `cores` their limits, `drain` moves
 //! them off nodes, `follow` lets nodes follow the load, `lost` places tasks of lost nodes anew, `batches` takes in
 //! what has run to its end, `watch` tells what came and went, `regain` takes back from nodes what was lost here,
-//! `confidential` keeps secrets and logins, `prefetch` images that nodes hold ready.
+//! `confidential` keeps secrets and logins, `prefetch` images that nodes hold ready, `usage` what containers used.
 //! What is acknowledged lies in the journal; what nodes say is only looked at.
 
 mod advance;
@@ -27,6 +27,7 @@ mod regain;
 mod replan;
 mod reunite;
 mod seen;
+mod usage;
 mod watch;
 
 use crate::cluster::Beat;
@@ -47,6 +48,7 @@ use drain::Drains;
 use edgeloom_common::desired::Pool;
 use edgeloom_common::ids::{ClusterId, JobName, NodeId, TaskName};
 use edgeloom_common::job::Job;
+use edgeloom_common::price::Prices;
 use edgeloom_common::view::{JobState, JobView, NodeView};
 use edgeloom_sched::Profile;
 use edgeloom_sched::scoring::Scoring;
@@ -56,6 +58,7 @@ use lost::Losses;
 use moves::Progress;
 use replan::ClosedLoop;
 use std::collections::{BTreeMap, BTreeSet};
+use usage::Accounts;
 use watch::Presence;
 
 /// A job with its images resolved.
@@ -78,6 +81,8 @@ pub(crate) struct Ownership {
     pub(crate) keys: CopyKeys,
     /// Seals secrets and logins.
     pub(crate) key: Key,
+    /// What use costs; none: nothing is charged.
+    pub(crate) prices: Option<Prices>,
 }
 
 /// State, nodes and the change under way.
@@ -102,6 +107,8 @@ pub(crate) struct Owner {
     losses: Losses,
     drains: Drains,
     follow: Follow,
+    /// What containers used.
+    accounts: Accounts,
     /// Nodes with documents from before the start that have not told of their links since.
     untold: BTreeSet<NodeId>,
 }
@@ -123,6 +130,7 @@ impl Owner {
             losses: Losses::default(),
             drains: Drains::default(),
             follow: Follow::default(),
+            accounts: Accounts::default(),
             untold: BTreeSet::new(),
         };
         owner.untold = owner.state.model.published.keys().cloned().collect();

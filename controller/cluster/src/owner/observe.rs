@@ -15,12 +15,14 @@ impl Owner {
         let only_load = matches!(message, NodeMessage::Report(_));
         if let NodeMessage::Report(report) = &message {
             self.closed_loop.take(node, report, self.now_ms);
+            self.count(node, report);
         }
         if matches!(message, NodeMessage::Links(_)) {
             self.untold.remove(node);
         }
         if let NodeMessage::Observed(observed) = &message {
             self.note_removed(node, observed);
+            self.count_containers(node, observed);
         }
         let told_version = matches!(message, NodeMessage::Observed(_));
         let connected = matches!(&message, NodeMessage::Status(status) if status.online);
@@ -111,6 +113,7 @@ impl Owner {
         self.nodes.expire(self.now_ms);
         self.nodes.settle(self.now_ms);
         self.advance();
+        self.keep_accounts();
         if !self.gathering() {
             self.close_the_loop();
         }

@@ -38,6 +38,7 @@ async fn with_registry(registry: String) -> Fixture {
         copy_keys: CopyKeys::new(&[]),
         follow: None,
         secrets_key: state.path().join("secrets.key"),
+        prices: None,
     };
     let (outgoing, mut published) = mpsc::channel::<Publish>(64);
     let cluster = Cluster::start(settings, outgoing).unwrap();

@@ -143,6 +143,7 @@ fn a_returned_job_is_held_where_it_began() {
         addresses: record.addresses.clone(),
         bytes_predicted: record.bytes_predicted.clone(),
         lost: BTreeSet::from([node("n2")]),
+        at_ms: 0,
     };
     let address = record.addresses[&task("detect")];
     model.apply(Event::Committed { commits: vec![commit] });

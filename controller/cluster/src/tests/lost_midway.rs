@@ -37,7 +37,7 @@ fn start_move(world: &mut World) -> (String, String) {
     }
     plan.placement.insert("detect".parse().unwrap(), new.clone());
     let (addresses, bytes_predicted) = (record.addresses, record.bytes_predicted);
-    let commit = Commit { plan, addresses, bytes_predicted, lost: BTreeSet::new() };
+    let commit = Commit { plan, addresses, bytes_predicted, lost: BTreeSet::new(), at_ms: 0 };
     world.owner.state.commit(Event::Committed { commits: vec![commit] }).unwrap();
     world.owner.advance();
     (old, new.to_string())

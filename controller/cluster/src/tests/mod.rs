@@ -22,5 +22,6 @@ mod regain;
 mod replan;
 mod secrets;
 mod strategy;
+mod usage;
 mod volumes;
 mod world;

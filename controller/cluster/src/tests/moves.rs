@@ -43,7 +43,7 @@ fn replan(world: &mut World, change: impl FnOnce(&mut JobPlan)) {
     let mut plan = record.plan.clone().unwrap();
     change(&mut plan);
     let (addresses, bytes_predicted) = (record.addresses.clone(), record.bytes_predicted.clone());
-    let commit = Commit { plan, addresses, bytes_predicted, lost: BTreeSet::new() };
+    let commit = Commit { plan, addresses, bytes_predicted, lost: BTreeSet::new(), at_ms: 0 };
     world.owner.state.commit(Event::Committed { commits: vec![commit] }).unwrap();
     world.owner.advance();
 }

@@ -37,7 +37,7 @@ fn running(jobs: &[&str]) -> World {
 }
 
 /// Nothing is left of the state, and the operator wants it back from the nodes.
-fn lose_and_repair(path: &Path) {
+pub(super) fn lose_and_repair(path: &Path) {
     COPIES.iter().for_each(|name| std::fs::remove_file(path.join(name)).unwrap());
     std::fs::remove_dir_all(path.join("store")).unwrap();
     let told = repair(path, Extent::Replace).unwrap().to_string();

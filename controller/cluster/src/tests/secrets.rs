@@ -177,6 +177,7 @@ fn without_its_key_the_state_does_not_start_until_the_secrets_are_given_up() {
             copy_keys: crate::CopyKeys::new(&[]),
             follow: None,
             secrets_key: folder.path().join("secrets.key"),
+            prices: None,
         };
         crate::Cluster::start(settings, outgoing).map(drop)
     };

@@ -61,6 +61,7 @@ pub(super) fn owner(dir: &tempfile::TempDir, now_ms: u64) -> (Owner, mpsc::Recei
         follow: None,
         keys: CopyKeys::new(&[[7; 32]]),
         key: state.model.vault.key(&dir.path().join("secrets.key")).unwrap(),
+        prices: None,
     };
     (Owner::new(settings, state, Outbox::new(outgoing), now_ms), published)
 }

@@ -5,6 +5,8 @@
 mod images;
 #[path = "daemon/secrets.rs"]
 mod secrets;
+#[path = "daemon/usage.rs"]
+mod usage;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rumqttc::{Client, Connection, Event, MqttOptions, Packet, QoS, TlsConfiguration, Transport};

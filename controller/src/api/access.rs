@@ -21,7 +21,7 @@ const DEPLOY: Need = Need::Token(Scope::Deploy);
 const ADMIN: Need = Need::Token(Scope::Admin);
 
 /// A path that is not here takes an administrator.
-const ACCESS: [(&str, &str, Need); 37] = [
+const ACCESS: [(&str, &str, Need); 38] = [
     ("GET", "/v1/jobs", READ),
     ("POST", "/v1/jobs", DEPLOY),
     ("GET", "/v1/jobs/{name}", READ),
@@ -32,6 +32,7 @@ const ACCESS: [(&str, &str, Need); 37] = [
     ("GET", "/v1/profiles", READ),
     ("GET", "/v1/nodes", READ),
     ("GET", "/v1/events", READ),
+    ("GET", "/v1/usage", READ),
     ("GET", "/v1/images/prefetch", READ),
     ("POST", "/v1/images/prefetch", DEPLOY),
     ("GET", "/v1/doctor", READ),

@@ -25,6 +25,7 @@ pub mod serve;
 #[cfg(test)]
 mod tests;
 mod tokens;
+mod usage;
 
 use crate::logs::Logs;
 use axum::routing::{delete, get, post, put};
@@ -73,6 +74,7 @@ pub fn router(api: Api) -> Router {
         .route("/v1/images/prefetch", get(prefetch::list).post(prefetch::ask))
         .route("/v1/doctor", get(doctor::examine))
         .route("/v1/events", get(events::list))
+        .route("/v1/usage", get(usage::list))
         .route("/v1/nodes/{name}", delete(nodes::forget))
         .route("/v1/nodes/{name}/cordon", post(drain::cordon))
         .route("/v1/nodes/{name}/drain", post(drain::drain))

@@ -17,6 +17,7 @@ use axum::routing::get;
 use edgeloom_cluster::{Cluster, CopyKeys, NodeMessage, Registries, Settings};
 use edgeloom_common::desired::Pool;
 use edgeloom_common::report::Status;
+use edgeloom_common::usage::UsageList;
 use edgeloom_common::view::{EventList, JobList, JobView, NodeList, Problem};
 use edgeloom_identity::Identity;
 use http_body_util::BodyExt;
@@ -169,6 +170,12 @@ async fn what_is_not_there_is_said_so() {
         (Method::GET, "/v1/events?job=No%20Name", 404, "job.unknown"),
         (Method::GET, "/v1/events?after=-1", 400, "query.invalid"),
         (Method::GET, "/v1/events?jobs=a", 400, "query.invalid"),
+        (Method::GET, "/v1/usage?job=No%20Name", 404, "job.unknown"),
+        (Method::GET, "/v1/usage?limit=0", 400, "query.invalid"),
+        (Method::GET, "/v1/usage?limit=1001", 400, "query.invalid"),
+        (Method::GET, "/v1/usage?since_ms=-1", 400, "query.invalid"),
+        (Method::GET, "/v1/usage?since_ms=2&until_ms=2", 400, "query.invalid"),
+        (Method::GET, "/v1/usage?task=a", 400, "query.invalid"),
         (Method::GET, "/v2/jobs", 404, "path.unknown"),
         (Method::PUT, "/v1/jobs", 405, "method.unknown"),
         (Method::POST, "/v1/nodes", 405, "method.unknown"),
@@ -214,6 +221,20 @@ async fn events_are_listed_after_a_number_and_by_job() {
     assert_eq!(list("/v1/events?after=1").await, all[1..]);
     assert!(list("/v1/events?after=2").await.is_empty());
     assert!(list("/v1/events?job=ghost").await.is_empty());
+}
+
+#[tokio::test]
+async fn the_usage_of_a_cluster_without_jobs_is_empty_and_says_since_when() {
+    let fixture = fixture();
+    // The accounts begin with the owner's first beat.
+    let mut beats = fixture.cluster.beats();
+    beats.changed().await.unwrap();
+    for path in ["/v1/usage", "/v1/usage?job=ghost&since_ms=1&until_ms=2&after=7&limit=1000"] {
+        let (status, body) = fixture.ask(Method::GET, path, Body::empty()).await;
+        let list: UsageList = serde_json::from_slice(&body).unwrap();
+        assert_eq!((status, list.records.len(), list.next, list.tariff), (StatusCode::OK, 0, None, None));
+        assert!(list.counted_since_ms > 0);
+    }
 }
 
 #[tokio::test]

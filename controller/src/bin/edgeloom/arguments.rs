@@ -48,6 +48,8 @@ pub(crate) enum Output {
     Table,
     /// For machines: the API's answer.
     Json,
+    /// For spreadsheets; only of `usage`.
+    Csv,
 }
 
 #[derive(Debug, Subcommand)]
@@ -116,6 +118,8 @@ pub(crate) enum Command {
         #[arg(short, long)]
         follow: bool,
     },
+    /// Show what containers used, and what it costs.
+    Usage(crate::usage::UsageArguments),
     /// Show the logs of a job's tasks.
     Logs {
         name: JobName,

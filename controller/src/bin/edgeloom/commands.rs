@@ -4,7 +4,8 @@ use crate::arguments::{Arguments, Command, EXIT_FAILURE, EXIT_OK, EXIT_PLAN_CHAN
 use crate::client::{Client, LogSelection};
 use crate::error::Error;
 use crate::{
-    context, doctor, drain, events, explanation, images, measure, prefetch, secrets, show, sim, tokens, wait,
+    context, doctor, drain, events, explanation, images, measure, prefetch, secrets, show, sim, tokens,
+    usage, wait,
 };
 use edgeloom_common::doctor::Examination;
 use edgeloom_common::images::ImageList;
@@ -18,6 +19,9 @@ const DOCUMENT_MAX: u64 = 16 * 1024 * 1024;
 
 /// Runs a command; the exit code is for the shell.
 pub(crate) fn run(arguments: Arguments) -> Result<u8, Error> {
+    if arguments.output == Output::Csv && !matches!(arguments.command, Command::Usage(_)) {
+        return Err(Error::NoCsv);
+    }
     if let Command::Sim { experiment } = arguments.command {
         return sim::run(experiment, &Printer { output: arguments.output }).map(|()| EXIT_OK);
     }
@@ -43,7 +47,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8, Error> {
         }
         Command::Jobs => printer.print(&client.fetch::<JobList>("/v1/jobs")?, show::jobs)?,
         Command::Job { name } => {
-            printer.print(&client.fetch::<JobView>(&format!("/v1/jobs/{name}"))?, show::job)?;
+            let view: JobView = client.fetch(&format!("/v1/jobs/{name}"))?;
+            let used = match printer.output() {
+                Output::Json => String::new(),
+                Output::Table | Output::Csv => usage::so_far(&client, &name),
+            };
+            printer.print(&view, |view| show::job(view) + &used)?;
         }
         Command::Nodes => printer.print(&client.fetch::<NodeList>("/v1/nodes")?, show::nodes)?,
         Command::Images { name } => {
@@ -71,6 +80,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8, Error> {
             printer.print(&measurements, measure::table)?;
             return Ok(if measurements.failed() { EXIT_FAILURE } else { EXIT_OK });
         }
+        Command::Usage(arguments) => usage::usage(&client, &printer, &arguments)?,
         Command::Secret { command } => secrets::secret(&client, &printer, command)?,
         Command::Registry { command } => secrets::registry(&client, &printer, command)?,
         Command::Prefetch(arguments) => prefetch::prefetch(&client, &printer, arguments)?,
@@ -135,10 +145,14 @@ pub(crate) struct Printer {
 }
 
 impl Printer {
-    /// Prints an answer as its JSON, or as `table` shows it.
+    pub(crate) fn output(&self) -> Output {
+        self.output
+    }
+
+    /// Prints an answer as its JSON, or as the text that people or spreadsheets get.
     pub(crate) fn print<T: Serialize>(&self, view: &T, table: impl Fn(&T) -> String) -> Result<(), Error> {
         let text = match self.output {
-            Output::Table => table(view),
+            Output::Table | Output::Csv => table(view),
             Output::Json => json(view),
         };
         let mut out = io::stdout().lock();

@@ -20,6 +20,8 @@ pub(crate) enum Error {
         "there is no authority to verify the controller by; set --ca or EDGELOOM_CA, or use `edgeloom login` with them once"
     )]
     NoAuthority,
+    #[error("only `edgeloom usage` has an answer for spreadsheets; leave -o csv out, or write -o json")]
+    NoCsv,
     #[error("there is no token to keep; set EDGELOOM_TOKEN")]
     NoToken,
     #[error("there is no place for the context: neither EDGELOOM_CONTEXT, XDG_CONFIG_HOME nor HOME is set")]

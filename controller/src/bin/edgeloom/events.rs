@@ -36,7 +36,7 @@ pub(crate) fn follow(client: &Client, job: Option<&JobName>, output: Output) -> 
             last = event.number;
             let line = match output {
                 Output::Json => serde_json::to_string(&event).expect("it was read from JSON before"),
-                Output::Table => cells(&event).join("  ").replace(char::is_control, " "),
+                Output::Table | Output::Csv => cells(&event).join("  ").replace(char::is_control, " "),
             };
             writeln!(out, "{line}")?;
         }

@@ -21,6 +21,7 @@ mod sim;
 mod table;
 mod tokens;
 mod units;
+mod usage;
 mod wait;
 
 use arguments::{Arguments, Command};

@@ -166,11 +166,13 @@ fn start(
     spawn("route", Box::pin(routing));
     let (images, images_changed) = latest::channel(0_u64);
     spawn("images", Box::pin(collector.run(in_force, images_changed.clone(), commands.clone())));
-    spawn("engine events", Box::pin(watch::engine(node.engine.clone(), commands.clone(), images)));
+    let (containers, containers_changed) = latest::channel(0_u64);
+    let counts = watch::Counts { images, containers };
+    spawn("engine events", Box::pin(watch::engine(node.engine.clone(), commands.clone(), counts)));
     let lost = broadcast::Sender::new(LOST_CARRIERS);
     let hearers = watch::Hearers { lost: lost.clone(), changed };
     spawn("kernel events", Box::pin(watch::kernel(commands, hearers)));
-    spawn("report", Box::pin(report::reports(node.clone(), up.clone())));
+    spawn("report", Box::pin(report::reports(node.clone(), up.clone(), containers_changed)));
     spawn(
         "inventory",
         Box::pin(report::inventories(node.clone(), up.clone(), connected.clone(), images_changed)),

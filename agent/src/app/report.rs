@@ -22,6 +22,10 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep, timeou
 const IDLE_PERIOD: Duration = Duration::from_secs(10);
 /// While tasks or flows are here: a shortfall has to be seen within half a minute, from several reports.
 const BUSY_PERIOD: Duration = Duration::from_secs(3);
+/// While a container has just started: what it uses in its last moments is seen by nobody, and one that lives for
+/// seconds should not lose half of it.
+const YOUNG_PERIOD: Duration = Duration::from_secs(1);
+const YOUNG_MS: u64 = 10_000;
 /// Quotas are looked at this often; only changes are told.
 const INVENTORY_PERIOD: Duration = Duration::from_secs(5);
 /// Every so many looks Docker is asked for its version.
@@ -38,24 +42,40 @@ const AGAIN_AFTER: Duration = Duration::from_secs(5);
 /// A report waits no longer for Docker or the network thread: the node is alive without their answer.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 
-/// Sends reports for ever.
-pub(super) async fn reports(node: Node, up: mpsc::Sender<Up>) {
+/// Sends reports for ever: on time, and when containers have changed.
+pub(super) async fn reports(node: Node, up: mpsc::Sender<Up>, mut containers: watch::Receiver<u64>) {
     let mut reporter = Reporter::new(meter(&node).await, node);
     loop {
         let pause = match reporter.report().await {
             Ok(report) => {
-                let busy = !report.flows.is_empty() || !report.tasks.is_empty();
+                let pause = pause_after(&report);
                 if up.send(Up::Report(report)).await.is_err() {
                     return;
                 }
-                if busy { BUSY_PERIOD } else { IDLE_PERIOD }
+                pause
             }
             Err(error) => {
                 tracing::warn!(%error, "no load to report");
                 IDLE_PERIOD
             }
         };
-        sleep(pause).await;
+        tokio::select! {
+            () = sleep(pause) => {}
+            Ok(()) = containers.changed() => {
+                sleep(SETTLED_AFTER).await;
+                containers.mark_unchanged();
+            }
+        }
+    }
+}
+
+fn pause_after(report: &Report) -> Duration {
+    if report.totals.iter().any(|total| total.age_ms < YOUNG_MS) {
+        YOUNG_PERIOD
+    } else if report.flows.is_empty() && report.totals.is_empty() {
+        IDLE_PERIOD
+    } else {
+        BUSY_PERIOD
     }
 }
 
@@ -214,11 +234,33 @@ impl FlowMeter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use edgeloom_common::report::TaskTotal;
 
     fn counter(bytes: u64) -> FlowCounter {
         let name = |text: &str| text.parse().unwrap();
         let id = FlowId { job: "j".parse().unwrap(), from: name("a"), to: name("b") };
         FlowCounter { id, bytes, backlog: 0, packets: 0 }
+    }
+
+    #[test]
+    fn a_container_that_has_just_started_is_looked_at_often() {
+        let total = |age_ms| TaskTotal {
+            job: "j".parse().unwrap(),
+            task: "t".parse().unwrap(),
+            container: "c".to_owned(),
+            run: 1,
+            age_ms,
+            cpu_us: 0,
+            sent: Bytes(0),
+            received: Bytes(0),
+            memory: Bytes(0),
+            memory_byte_s: 0,
+            memory_from_ms: 0,
+        };
+        let pause = |totals| pause_after(&Report { totals, ..Report::default() });
+        assert_eq!(pause(Vec::new()), IDLE_PERIOD);
+        assert_eq!(pause(vec![total(YOUNG_MS)]), BUSY_PERIOD);
+        assert_eq!(pause(vec![total(YOUNG_MS), total(5)]), YOUNG_PERIOD);
     }
 
     #[test]

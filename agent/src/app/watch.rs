@@ -12,15 +12,24 @@ use tokio::time::sleep;
 /// Pause before following again: asking a socket that is not there costs next to nothing.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
+/// What counts changes that the engine tells.
+#[derive(Debug)]
+pub(super) struct Counts {
+    pub(super) images: watch::Sender<u64>,
+    /// Of our containers.
+    pub(super) containers: watch::Sender<u64>,
+}
+
 /// Follows the engine's events; a stream that had to be begun anew means that the engine was away.
-pub(super) async fn engine(engine: Arc<Docker>, commands: mpsc::Sender<Command>, images: watch::Sender<u64>) {
+pub(super) async fn engine(engine: Arc<Docker>, commands: mpsc::Sender<Command>, counts: Counts) {
     let mut reported = false;
     // The worker asks a first time when it starts: only an engine that was away since has to be asked anew.
     let mut begun = Command::EngineChanged;
     loop {
         let (sender, signals) = mpsc::channel(1);
-        let changes = Changes { containers: sender, images: images.clone() };
-        let (followed, open) = tokio::join!(engine.events(changes), pass_on(signals, &commands, begun));
+        let changes = Changes { containers: sender, images: counts.images.clone() };
+        let (followed, open) =
+            tokio::join!(engine.events(changes), pass_on(signals, (&commands, &counts.containers), begun));
         if !open {
             return;
         }
@@ -42,12 +51,17 @@ const SETTLED_AFTER: Duration = Duration::from_millis(300);
 
 /// Passes signals on until the stream ends; false when the worker is gone. The first of a stream is told as
 /// `begun`.
-async fn pass_on(mut signals: mpsc::Receiver<()>, commands: &mpsc::Sender<Command>, begun: Command) -> bool {
+async fn pass_on(
+    mut signals: mpsc::Receiver<()>,
+    (commands, containers): (&mpsc::Sender<Command>, &watch::Sender<u64>),
+    begun: Command,
+) -> bool {
     let mut begun = Some(begun);
     while signals.recv().await.is_some() {
         if commands.send(begun.take().unwrap_or(Command::EngineChanged)).await.is_err() {
             return false;
         }
+        containers.send_modify(|count| *count = count.wrapping_add(1));
         // Docker tells `die` before its list shows it: look once more when that is settled.
         sleep(SETTLED_AFTER).await;
         if commands.send(Command::EngineChanged).await.is_err() {

@@ -4,6 +4,7 @@
 //! journal, journal.copy       the same records twice: the truth
 //! journal*.damaged-N          what a damaged or replaced file held; never deleted
 //! store/                      sled: the state as of some record; may be deleted at any time
+//! usage/                      closed records of what containers used, the newest of 90 days
 //! lock                        held by the one controller that runs here
 //! ```
 

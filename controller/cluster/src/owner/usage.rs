@@ -1,7 +1,8 @@
 //! The accounts: counters of nodes go into open records as they come, and what is due is kept.
 //!
-//! Open records are journaled every [`KEEP_MS`], less often where there are many, and when they are closed: the counters that nodes keep fill in what
-//! a controller that died did not. Nothing is counted while jobs are still gathered from nodes.
+//! Open records are journaled every [`KEEP_MS`], less often where there are many, and when they are closed: the
+//! counters that nodes keep fill in what a controller that died did not. Nothing is counted while jobs are still
+//! gathered from nodes.
 
 use super::Owner;
 use crate::documents::share;

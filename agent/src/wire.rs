@@ -15,7 +15,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub enum Up {
     Report(Report),
-    Inventory(Inventory),
+    Inventory(Box<Inventory>),
     Links(Links),
     Observed(Observed),
     Reply(Reply),

@@ -11,7 +11,7 @@ pub enum Incoming {
     /// Presence, also by Last Will: the reader compares session numbers.
     Status(Status),
     Report(Report),
-    Inventory(Inventory),
+    Inventory(Box<Inventory>),
     Links(Links),
     Observed(Observed),
     Reply(Reply),

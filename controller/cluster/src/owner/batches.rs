@@ -114,6 +114,7 @@ impl Owner {
             addresses: record.addresses.clone(),
             bytes_predicted: BTreeMap::new(),
             lost: lost.clone(),
+            at_ms: self.now_ms,
         };
         self.state.commit(Event::Committed { commits: vec![commit] })?;
         let text = format!("node {} is lost: {count} unfinished tasks run elsewhere", names(lost));

@@ -308,7 +308,7 @@ async fn a_broker_that_restarts_is_found_again_with_everything_said_anew() {
     broker.stop();
     // Said while nobody hears it: only the newest arrives.
     for cores in 1..=20 {
-        node.up.send(Up::Inventory(inventory(cores))).await.unwrap();
+        node.up.send(Up::Inventory(Box::new(inventory(cores)))).await.unwrap();
     }
     assert!(matches!(node.next().await, Down::Disconnected(_)));
     broker.run();

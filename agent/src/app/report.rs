@@ -174,7 +174,7 @@ pub(super) async fn inventories(
         }
         match gatherer.gather().await {
             Ok(inventory) if said.as_ref() != Some(&inventory) => {
-                if up.send(Up::Inventory(inventory.clone())).await.is_err() {
+                if up.send(Up::Inventory(Box::new(inventory.clone()))).await.is_err() {
                     return;
                 }
                 said = Some(inventory);

@@ -38,7 +38,7 @@ const QUEUED_US: u32 = 10_000;
 pub enum NodeMessage {
     Status(Status),
     Report(Report),
-    Inventory(Inventory),
+    Inventory(Box<Inventory>),
     Links(Links),
     Observed(Observed),
     /// The document that it holds, which it was asked for.
@@ -140,7 +140,7 @@ impl Nodes {
                 return;
             }
             NodeMessage::Report(report) => record.report = Some(report),
-            NodeMessage::Inventory(inventory) => record.inventory = Some(inventory),
+            NodeMessage::Inventory(inventory) => record.inventory = Some(*inventory),
             NodeMessage::Links(links) => record.links = Some(links),
             NodeMessage::Observed(observed) => {
                 (record.observed, record.observed_ms) = (Some(observed), now_ms);

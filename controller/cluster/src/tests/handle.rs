@@ -46,7 +46,7 @@ async fn with_registry(registry: String) -> Fixture {
         let node: NodeId = name.parse().unwrap();
         let hello = [
             NodeMessage::Status(Status::new(true, 1)),
-            NodeMessage::Inventory(inventory()),
+            NodeMessage::Inventory(Box::new(inventory())),
             NodeMessage::Links(links(name)),
             NodeMessage::Observed(nothing(name)),
         ];

@@ -167,7 +167,7 @@ fn what_nodes_say_is_never_journaled() {
             for message in [
                 NodeMessage::Status(status),
                 report(),
-                NodeMessage::Inventory(inventory),
+                NodeMessage::Inventory(Box::new(inventory)),
                 NodeMessage::Links(measured),
                 NodeMessage::Observed(seen),
             ] {

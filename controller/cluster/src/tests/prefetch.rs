@@ -44,7 +44,7 @@ fn every_node_holds_it_ready_those_to_come_too_and_a_restart_forgets_nothing() {
     let mut world = world.restart();
     let new = node("n9");
     world.owner.observe(&new, NodeMessage::Status(Status::new(true, 1)));
-    world.owner.observe(&new, NodeMessage::Inventory(inventory()));
+    world.owner.observe(&new, NodeMessage::Inventory(Box::new(inventory())));
     world.owner.observe(&new, NodeMessage::Links(Links { schema: 1, links: Vec::new() }));
     let documents = world.owner.goal().documents;
     assert_eq!(documents[&new].prefetch[0].image, image("x"));

@@ -31,7 +31,7 @@ fn world() -> World {
     {
         let inventory =
             edgeloom_common::report::Inventory { class: class.to_owned(), core_speed, ..inventory() };
-        world.owner.observe(&name.parse().unwrap(), NodeMessage::Inventory(inventory));
+        world.owner.observe(&name.parse().unwrap(), NodeMessage::Inventory(Box::new(inventory)));
     }
     world.settle();
     world

@@ -105,7 +105,7 @@ fn every_pull_fetches_what_was_predicted_for_it() {
         let mut world = World::new();
         world.owner.observe(
             &n1,
-            NodeMessage::Inventory(edgeloom_common::report::Inventory { store, ..inventory() }),
+            NodeMessage::Inventory(Box::new(edgeloom_common::report::Inventory { store, ..inventory() })),
         );
         let mut puller = Puller::new(store);
         let a = world.owner.submit(order("late-name", &["z", "a", "m", "z"])).unwrap();

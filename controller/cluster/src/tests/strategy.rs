@@ -43,7 +43,7 @@ fn square() -> (Owner, tempfile::TempDir) {
         };
         let inventory = Inventory { cpu: MilliCores(cpu), core_speed, ..inventory() };
         owner.observe(&node, NodeMessage::Status(Status::new(true, 1)));
-        owner.observe(&node, NodeMessage::Inventory(inventory));
+        owner.observe(&node, NodeMessage::Inventory(Box::new(inventory)));
         owner.observe(&node, NodeMessage::Links(Links { schema: 1, links: neighbours.map(link).into() }));
     }
     (owner, dir)

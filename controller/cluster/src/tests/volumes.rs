@@ -63,7 +63,7 @@ fn a_folder_of_the_host_is_given_only_where_nodes_let_it() {
     let refused = format!("{:?}", world.owner.submit(order()).unwrap_err());
     assert!(refused.contains("does not let containers have /srv/maps"), "{refused}");
     let capabilities = Capabilities { host_folders: vec!["/srv".to_owned()], ..inventory().capabilities };
-    let opened = NodeMessage::Inventory(Inventory { capabilities, ..inventory() });
+    let opened = NodeMessage::Inventory(Box::new(Inventory { capabilities, ..inventory() }));
     world.owner.observe(&node("n2"), opened);
     world.owner.submit(order()).unwrap();
     world.settle();

@@ -144,7 +144,7 @@ impl World {
     pub(super) fn connect(&mut self) {
         for node in self.alive() {
             self.owner.observe(&node, NodeMessage::Status(Status::new(true, 1)));
-            self.owner.observe(&node, NodeMessage::Inventory(inventory()));
+            self.owner.observe(&node, NodeMessage::Inventory(Box::new(inventory())));
             self.owner.observe(&node, NodeMessage::Links(self.links(&node)));
             if !self.held.contains_key(&node) {
                 self.owner.observe(&node, NodeMessage::Observed(nothing(node.as_str())));

@@ -12,7 +12,7 @@ async fn two_nodes() -> Fixture {
     for name in ["n1", "n2"] {
         let messages = [
             NodeMessage::Status(Status::new(true, 1)),
-            NodeMessage::Inventory(inventory()),
+            NodeMessage::Inventory(Box::new(inventory())),
             NodeMessage::Links(links()),
         ];
         for message in messages {

@@ -49,7 +49,7 @@ async fn images_are_listed_with_their_layers_and_the_nodes_that_have_them() {
     let node: edgeloom_common::ids::NodeId = "n1".parse().unwrap();
     fixture.cluster.observe(node.clone(), NodeMessage::Status(Status::new(true, 1))).await;
     let inventory = inventory(vec![platform.image_id.clone()]);
-    fixture.cluster.observe(node.clone(), NodeMessage::Inventory(inventory)).await;
+    fixture.cluster.observe(node.clone(), NodeMessage::Inventory(Box::new(inventory))).await;
     assert_eq!(list("?name=app").await[0].nodes, [node]);
     assert!(list("?name=other").await.is_empty());
     let problem = fixture.refused(Method::GET, "/v1/images?nmae=x", Body::empty()).await;

@@ -58,7 +58,7 @@ async fn posts() -> Posts {
     let node: NodeId = "n1".parse().unwrap();
     for message in [
         NodeMessage::Status(Status::new(true, 1)),
-        NodeMessage::Inventory(inventory()),
+        NodeMessage::Inventory(Box::new(inventory())),
         NodeMessage::Links(links()),
     ] {
         fixture.cluster.observe(node.clone(), message).await;

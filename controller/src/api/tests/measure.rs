@@ -61,7 +61,7 @@ async fn bench(answer: Answer) -> Bench {
         let inventory = Inventory { class: class.to_owned(), ..super::jobs::inventory() };
         for message in [
             NodeMessage::Status(Status::new(true, 1)),
-            NodeMessage::Inventory(inventory),
+            NodeMessage::Inventory(Box::new(inventory)),
             NodeMessage::Links(Links { schema: 1, links: Vec::new() }),
         ] {
             fixture.cluster.observe(node.clone(), message).await;

@@ -144,9 +144,11 @@ fn ended(model: &Model, regain: &Regain, documents: &Documents) -> Vec<JobName> 
         .collect()
 }
 
-/// The document has a container of the job, or keeps a copy of it.
+/// The document has a container of the job, one that ended or one that is to run, or keeps a copy of it.
 fn names(document: &DesiredState, job: &JobName) -> bool {
-    document.copies.contains_key(job) || document.containers.iter().any(|spec| spec.job == *job)
+    document.copies.contains_key(job)
+        || document.containers.iter().any(|spec| spec.job == *job)
+        || document.kept.iter().any(|kept| kept.job == *job)
 }
 
 /// Where nodes of which nothing is known are on the links with their neighbours.

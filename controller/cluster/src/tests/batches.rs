@@ -21,11 +21,11 @@ fn task(name: &str, rest: &str) -> String {
     format!("  {name}:\n    image: r/app:1\n    resources: {{ cpu: 250m, memory: 16MiB }}\n{rest}")
 }
 
-fn many(count: usize) -> Order {
+pub(super) fn many(count: usize) -> Order {
     order(&format!("tasks:\n{}", task("work", &format!("    count: {count}\n"))))
 }
 
-fn started(order: Order) -> World {
+pub(super) fn started(order: Order) -> World {
     let mut world = World::new();
     world.owner.submit(order).unwrap();
     world.settle();
@@ -81,7 +81,7 @@ fn end(world: &mut World, ends: impl Fn(&TaskName) -> bool, code: i32) -> Vec<Ta
 }
 
 /// Ends whatever runs until nothing does; every task that ran, as often as it did.
-fn drain(world: &mut World) -> Vec<TaskName> {
+pub(super) fn drain(world: &mut World) -> Vec<TaskName> {
     let mut ran = Vec::new();
     while !listed(world).is_empty() {
         no_doubles(world);

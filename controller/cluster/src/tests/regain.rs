@@ -1,5 +1,6 @@
 //! A controller that lost its state, and nodes that give it back.
 
+use super::batches;
 use super::world::{World, observed, order};
 use crate::copies::CopyKeys;
 use crate::directory::{Extent, repair};
@@ -276,6 +277,17 @@ fn a_job_that_waited_when_the_state_was_kept_waits_on() {
     come_back(&mut world);
     world.live(30);
     assert_eq!(["a", "b"].map(|name| state(&world, name)), [Some(JobState::Running); 2]);
+}
+
+#[test]
+fn a_batch_that_ended_after_what_is_left_of_the_state_is_no_job_that_was_stopped() {
+    let mut world = batches::started(batches::many(3));
+    let old = keep(&world);
+    assert_eq!(batches::drain(&mut world).len(), 3);
+    let mut world = world.restart_after(put_back(old));
+    come_back(&mut world);
+    world.live(3);
+    assert!(state(&world, "b").is_some());
 }
 
 #[test]

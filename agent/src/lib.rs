@@ -5,6 +5,7 @@
 
 mod accept;
 pub mod app;
+mod code;
 mod collect;
 pub mod config;
 mod contact;

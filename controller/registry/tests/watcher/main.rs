@@ -85,6 +85,20 @@ async fn a_tag_that_did_not_change_costs_one_request_without_a_body() {
 }
 
 #[tokio::test]
+async fn what_was_pushed_just_now_is_what_runs() {
+    let site = Site::start(names(1)).await;
+    let watcher = Watcher::start(&whole(&[&site.host]), None, PERIOD);
+    image(&watcher.registry, "app-0:1", current).await;
+    let name = format!("{}/team/app-0:1", site.host);
+    for seed in 5..25 {
+        watcher.registry.resolve(&name, None).await.unwrap();
+        site.push("team/app-0:1", seed);
+        let resolved = watcher.registry.resolve(&name, None).await.unwrap();
+        assert_eq!(resolved.reference.digest, site.digest_of("team/app-0:1").to_string());
+    }
+}
+
+#[tokio::test]
 async fn what_is_known_outlives_a_restart_and_a_registry_that_is_away() {
     let folder = tempfile::tempdir().unwrap();
     let mut site = Site::start(names(30)).await;

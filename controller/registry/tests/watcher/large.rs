@@ -52,6 +52,7 @@ async fn five_thousand_images_take_little_memory_and_one_question_a_period_at_mo
     assert!(taken < MEMORY_MAX, "{taken} bytes");
     assert!(heads.iter().all(|count| *count <= IMAGES + IMAGES / 50), "{heads:?}");
     assert!(heads[7] < heads[0].max(IMAGES / 2), "questions grow fewer: {heads:?}");
+    watcher.registry.save();
     drop(watcher);
     let begun = Instant::now();
     let watcher = Watcher::start(&whole(&[]), cache, PERIOD);

@@ -5,6 +5,7 @@
 
 use crate::engine::{Owner, TaskKey};
 use edgeloom_common::desired::{DesiredState, ImageRef, Pool, SCHEMA, Version};
+use edgeloom_common::digest::{Digest, DigestError};
 use edgeloom_common::ids::{ClusterId, NodeId};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -54,8 +55,8 @@ pub enum Refusal {
     Address { task: TaskKey, address: Ipv4Addr },
     #[error("task {task}: its spec hash has {len} characters, 1 to {SPEC_HASH_MAX} are allowed")]
     SpecHash { task: TaskKey, len: usize },
-    #[error("image {name:?}: {digest:?} is no digest, it has to be sha256: and 64 hexadecimal digits")]
-    Digest { name: String, digest: String },
+    #[error("image {name:?}: {source}")]
+    Digest { name: String, source: DigestError },
 }
 
 /// Judges a document against the one held.
@@ -144,12 +145,8 @@ fn check_containers(document: &DesiredState) -> Result<(), Refusal> {
 }
 
 fn check_image(image: &ImageRef) -> Result<(), Refusal> {
-    let hex = image.digest.strip_prefix("sha256:").unwrap_or_default();
-    if hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Ok(());
-    }
-    let short = |text: &str| text.chars().take(80).collect();
-    Err(Refusal::Digest { name: short(&image.name), digest: short(&image.digest) })
+    let refuse = |source| Refusal::Digest { name: image.name.chars().take(80).collect(), source };
+    image.digest.parse::<Digest>().map(|_| ()).map_err(refuse)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 pub mod confidential;
 pub mod desired;
+pub mod digest;
 pub mod doctor;
 pub mod ids;
 pub mod images;

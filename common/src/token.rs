@@ -5,6 +5,7 @@
 //! the certificate of the cluster's authority, so that a node knows whom to trust before the first byte;
 //! nothing is trusted because it was seen first.
 
+use crate::digest::hex;
 use crate::ids::{ClusterId, NameError};
 use crate::secret::Secret;
 use base64::Engine;
@@ -47,7 +48,7 @@ impl TokenId {
     /// From random bytes.
     #[must_use]
     pub fn new(random: [u8; ID_LEN]) -> Self {
-        Self(random.iter().map(|byte| format!("{byte:02x}")).collect())
+        Self(hex(&random))
     }
 }
 

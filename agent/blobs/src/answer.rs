@@ -1,7 +1,7 @@
 //! Answers as registries give them (OCI distribution specification 1.1).
 
-use crate::digest::Digest;
 use crate::reader::Reader;
+use edgeloom_common::digest::Digest;
 use futures_util::TryStreamExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full, StreamBody};

@@ -1,7 +1,7 @@
 //! Why blobs do not come, and what that means for the pull.
 
-use crate::digest::Digest;
 use crate::http::HttpError;
+use edgeloom_common::digest::Digest;
 use std::io;
 use std::time::Duration;
 

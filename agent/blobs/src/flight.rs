@@ -4,7 +4,6 @@
 //! last reader has gone, and what came so far stays.
 
 use crate::CHUNK_BYTES;
-use crate::digest::Digest;
 use crate::failure::{Blame, Failure, FetchError, SILENCE_MAX};
 use crate::http::HttpError;
 use crate::pace::Toll;
@@ -12,6 +11,7 @@ use crate::reader::{Check, Progress, Reader};
 use crate::sources::{Place, Sources};
 use crate::store::{Partial, Store};
 use crate::ticket::Admitted;
+use edgeloom_common::digest::{Digest, Hash};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_LENGTH, CONTENT_RANGE};
@@ -267,7 +267,7 @@ impl Flight {
             return Err(HttpError::Content { host, wanted }.into());
         }
         partial.file.set_len(0).map_err(|source| self.disk(source))?;
-        (partial.hash, partial.bytes) = (crate::digest::Hash::new(), 0);
+        (partial.hash, partial.bytes) = (Hash::default(), 0);
         Ok(())
     }
 

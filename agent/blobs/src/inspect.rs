@@ -1,9 +1,9 @@
 //! A look at an image before it is pulled: what of it not every engine can take, and what not every registry has.
 
-use crate::digest::Digest;
 use crate::http::HttpError;
 use crate::manifest::{Manifest, Named};
 use crate::upstream::Upstream;
+use edgeloom_common::digest::Digest;
 use http_body_util::BodyExt;
 
 /// How a Zstandard frame begins (RFC 8878, section 3.1.1).

@@ -10,7 +10,6 @@
 //! The protocol is the OCI distribution specification 1.1, as far as a pull by digest goes.
 
 mod answer;
-mod digest;
 mod failure;
 mod flight;
 mod http;
@@ -26,7 +25,7 @@ mod store;
 mod ticket;
 mod upstream;
 
-pub use digest::{Digest, DigestError};
+pub use edgeloom_common::digest::Digest;
 pub use failure::{Blame, Failure};
 pub use http::HttpError;
 pub use inspect::{InspectError, Layers};

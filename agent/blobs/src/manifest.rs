@@ -1,6 +1,6 @@
 //! What manifests and indexes name, Docker's and the OCI's (image specification 1.1).
 
-use crate::digest::Digest;
+use edgeloom_common::digest::Digest;
 use serde::Deserialize;
 
 /// A manifest, or an index.

@@ -4,12 +4,12 @@
 
 use crate::CHUNK_BYTES;
 use crate::answer::{Body, blob, plain, refusal};
-use crate::digest::Digest;
 use crate::manifest::{Manifest, Named};
 use crate::reader::{Check, Reader};
 use crate::server::{Answering, accept, converse};
 use crate::sources::NODE;
 use crate::store::Store;
+use edgeloom_common::digest::Digest;
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::join::node_name;
 use http_body_util::{BodyExt, Limited};

@@ -1,7 +1,6 @@
 //! The registry that Docker pulls from: HTTP/1 on a loopback address, which Docker trusts without TLS.
 
 use crate::answer::{self, Body, empty, plain, put, refusal};
-use crate::digest::Digest;
 use crate::failure::Failure;
 use crate::flight::Flights;
 use crate::server::{Answering, accept, converse};
@@ -9,6 +8,7 @@ use crate::sources::Sources;
 use crate::store::Store;
 use crate::ticket::{Admitted, SPACE, Ticket, Tickets};
 use crate::upstream::Upstream;
+use edgeloom_common::digest::Digest;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{AUTHORIZATION, HeaderMap, WWW_AUTHENTICATE};
 use hyper::{Method, Request, Response, StatusCode};

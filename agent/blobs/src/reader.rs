@@ -1,9 +1,9 @@
 //! A blob that is read while it comes.
 
 use crate::CHUNK_BYTES;
-use crate::digest::{Digest, Hash};
 use crate::failure::Failure;
 use crate::store::Store;
+use edgeloom_common::digest::{Digest, Hash};
 use futures_util::{Stream, StreamExt, stream};
 use hyper::body::Bytes;
 use std::fs::File;
@@ -41,7 +41,7 @@ pub(crate) struct Check {
 
 impl Check {
     pub(crate) fn new(digest: Digest, store: &Store) -> Self {
-        Self { digest, hash: Hash::new(), store: store.clone() }
+        Self { digest, hash: Hash::default(), store: store.clone() }
     }
 
     /// At the last byte: the blob is forgotten if it is another one.

@@ -1,9 +1,9 @@
 //! Where a blob may come from, the cheapest first, by what each place gave before.
 
-use crate::digest::Digest;
 use crate::http::{Fields, HttpError, Local, Way, ask, put};
 use crate::pace::{Pace, Sender, Toll};
 use crate::upstream::Upstream;
+use edgeloom_common::digest::Digest;
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::join::node_name;
 use hyper::body::{Bytes, Incoming};

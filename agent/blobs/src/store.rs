@@ -8,7 +8,7 @@
 //! Both count. When the budget is exceeded, what was used longest ago goes, whatever it is; who reads it just
 //! then reads on, since an open file outlives its name.
 
-use crate::digest::{Digest, Hash};
+use edgeloom_common::digest::{Digest, Hash};
 use edgeloom_common::units::Bytes;
 use std::collections::HashMap;
 use std::fs::{self, File, FileTimes};
@@ -126,7 +126,7 @@ impl Store {
     pub(crate) fn resume(&self, digest: &Digest) -> io::Result<Partial> {
         let path = self.path(Kind::Partial, digest);
         let mut file = File::options().read(true).append(true).create(true).open(&path)?;
-        let (mut hash, mut bytes) = (Hash::new(), 0);
+        let (mut hash, mut bytes) = (Hash::default(), 0);
         let mut chunk = vec![0; crate::CHUNK_BYTES];
         loop {
             match file.read(&mut chunk)? {

@@ -1,11 +1,11 @@
 //! Pulls that the agent admitted: nobody else gets anything from the proxy.
 
-use crate::digest::{Digest, hex};
 use crate::failure::{Blame, Failure};
 use crate::sources::Place;
 use crate::upstream::Upstream;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use edgeloom_common::digest::{Digest, hex};
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::secret::Secret;
 use edgeloom_common::units::Bytes;

@@ -1,10 +1,10 @@
 //! The registry that an image comes from: blobs and manifests by digest, with whatever login it asks for.
 
-use crate::digest::Digest;
 use crate::http::{Fields, HttpError, Way, ask};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use edgeloom_common::confidential::Login;
+use edgeloom_common::digest::Digest;
 use edgeloom_common::registry::locate;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Bytes, Incoming};

@@ -2,8 +2,8 @@
 //!
 //! What a pull fetches of them is foretold by `edgeloom_sched::pull`.
 
+use edgeloom_common::digest::{Digest, chain_id};
 use edgeloom_common::units::Bytes;
-use edgeloom_registry::Digest;
 use edgeloom_sched::pull::{Image, Layer};
 use serde::{Deserialize, Serialize};
 
@@ -38,16 +38,12 @@ impl Layers {
     }
 }
 
-/// `chain_1 = diff_1`, `chain_i = sha256(chain_{i-1} + " " + diff_i)`.
+/// Of each layer, bottom first.
 #[must_use]
 pub(crate) fn chain_ids(diff_ids: &[String]) -> Vec<String> {
     let mut chains: Vec<String> = Vec::with_capacity(diff_ids.len());
     for diff in diff_ids {
-        let chain = match chains.last() {
-            None => diff.clone(),
-            Some(below) => sha256(format!("{below} {diff}").as_bytes()),
-        };
-        chains.push(chain);
+        chains.push(chain_id(chains.last().map(String::as_str), diff));
     }
     chains
 }

@@ -4,6 +4,7 @@
 //! by it; the newer one signs what nodes get. When no live certificate of the older is left, it goes.
 
 use crate::certificate;
+use edgeloom_common::digest::hex;
 use edgeloom_common::ids::{ClusterId, NodeId};
 use edgeloom_common::secret::Secret;
 use edgeloom_common::token::Fingerprint;
@@ -85,7 +86,7 @@ impl Applicant {
         if PublicKeyData::algorithm(&request.public_key) != &PKCS_ECDSA_P256_SHA256 {
             return Err(AuthorityError::Key);
         }
-        let key = crate::disk::hex(digest(&SHA256, request.public_key.der_bytes()).as_ref());
+        let key = hex(digest(&SHA256, request.public_key.der_bytes()).as_ref());
         Ok(Self { request, key })
     }
 }

@@ -1,8 +1,8 @@
 //! What certificates look like: names, uses, validity, serial numbers.
 
 use crate::authority::AuthorityError;
-use crate::disk::hex;
 use crate::peer;
+use edgeloom_common::digest::hex;
 use edgeloom_common::ids::{ClusterId, NodeId};
 use edgeloom_common::join::{CONTROLLER_NAME, node_name};
 use rcgen::{

@@ -6,7 +6,6 @@
 use edgeloom_disk::{Unsealed, hand_over, seal, unseal};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::fmt::Write as _;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -68,14 +67,6 @@ pub(crate) fn save<T: Serialize>(path: &Path, value: &T) -> Result<(), DiskError
 /// Replaces a file: after a power cut it is the old one or the new one, whole, and private always.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
     edgeloom_disk::replace(path, bytes).map_err(|source| DiskError::Write { path: path.to_owned(), source })
-}
-
-/// Lower-case hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a String takes all that is written");
-        text
-    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Who a verified certificate says it is.
 
-use crate::disk::hex;
+use edgeloom_common::digest::hex;
 use edgeloom_common::ids::{ClusterId, NameError, NodeId};
 use rustls::pki_types::CertificateDer;
 use x509_parser::extensions::GeneralName;

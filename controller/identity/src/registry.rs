@@ -7,7 +7,7 @@ mod tests;
 
 pub use refusal::{IssueError, JoinError, NoSuchNode, NoSuchToken, RenewError, RotateError};
 
-use crate::disk::hex;
+use edgeloom_common::digest::hex;
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::join::{Scope, TokenPurpose, TokenRequest, TokenView};
 use edgeloom_common::secret::Secret;

@@ -4,9 +4,9 @@
 //! is not as it was written, since later ones lean on earlier ones.
 
 use crate::catalogue::{Place, Tag};
-use crate::digest::Digest;
 use crate::manifest::{Blob, Layer, Platform};
 use crate::table::{LayerId, Table};
+use edgeloom_common::digest::Digest;
 use edgeloom_common::registry::RegistryHost;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

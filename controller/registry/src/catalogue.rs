@@ -5,9 +5,9 @@
 
 use crate::cache::{Line, Record};
 use crate::client::Found;
-use crate::digest::Digest;
 use crate::rota::Outcome;
 use crate::table::{Extent, Table};
+use edgeloom_common::digest::Digest;
 use edgeloom_common::registry::RegistryHost;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -10,7 +10,6 @@
 mod cache;
 mod catalogue;
 mod client;
-mod digest;
 mod error;
 #[cfg(any(test, feature = "fakes"))]
 pub mod fake;
@@ -25,7 +24,7 @@ mod tests;
 mod views;
 mod watch;
 
-pub use digest::{Digest, DigestError};
+pub use edgeloom_common::digest::Digest;
 pub use error::{ClientError, RegistryError};
 pub use manifest::{Blob, Layer, Platform};
 pub use notified::Envelope;

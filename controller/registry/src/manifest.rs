@@ -3,7 +3,7 @@
 //! In: bytes of anybody. Out: the layers of a platform, or why there are none. Media types do not decide, since
 //! registries mislabel them; fields do. Invariant: what comes out is bounded.
 
-use crate::digest::Digest;
+use edgeloom_common::digest::Digest;
 use serde::{Deserialize, Serialize};
 
 /// Every manifest type that a node's Docker accepts.
@@ -72,7 +72,7 @@ pub(crate) enum ManifestError {
     #[error("it lists {count} {what}, at most {max} are read")]
     TooMany { what: &'static str, count: usize, max: usize },
     #[error("{0}")]
-    Digest(#[from] crate::digest::DigestError),
+    Digest(#[from] edgeloom_common::digest::DigestError),
     #[error("manifest and configuration count different layers: {manifest} and {config}")]
     Different { manifest: usize, config: usize },
     #[error("its configuration names no architecture")]

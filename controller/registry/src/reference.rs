@@ -1,6 +1,6 @@
 //! Image names as people write them: `[registry[:port]/]repository[:tag][@digest]`.
 
-use crate::digest::Digest;
+use edgeloom_common::digest::Digest;
 use edgeloom_common::registry::{RegistryHost, locate};
 
 /// Lengths of the distribution specification: a repository in most registries, and a tag.

@@ -3,7 +3,6 @@
 use crate::cache::Cache;
 use crate::catalogue::{Catalogue, Place};
 use crate::client::{Asked, Client, Found, Head};
-use crate::digest::Digest;
 use crate::error::{ClientError, RegistryError};
 use crate::manifest::Platform;
 use crate::notified::{Envelope, Hint};
@@ -11,6 +10,7 @@ use crate::reference::{Reference, Version};
 use crate::rota::Outcome;
 use edgeloom_common::confidential::Login;
 use edgeloom_common::desired::ImageRef;
+use edgeloom_common::digest::Digest;
 use edgeloom_common::images::{ImageList, WatchView};
 use edgeloom_common::registry::RegistryHost;
 use std::collections::BTreeMap;

@@ -4,8 +4,8 @@
 //! Invariant: a layer is in the table as long as an image names it; images without a tag go when there are
 //! too many of them, the others never.
 
-use crate::digest::Digest;
 use crate::manifest::{Blob, Layer, Platform};
+use edgeloom_common::digest::Digest;
 use std::collections::{BTreeMap, HashMap};
 
 /// Layers that are kept, and uses of them: some 60 MB of memory.

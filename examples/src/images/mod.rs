@@ -16,8 +16,8 @@ pub use family::family;
 pub use layer::{File, Layer};
 pub use registry::{PushError, Pushed, push};
 
+use edgeloom_common::digest::Digest;
 use serde_json::json;
-use sha2::{Digest, Sha256};
 
 /// Media type of the manifest.
 pub const MANIFEST_TYPE: &str = "application/vnd.docker.distribution.manifest.v2+json";
@@ -72,12 +72,7 @@ impl ImageSpec {
 /// `sha256:` and the hash in hexadecimal.
 #[must_use]
 pub fn digest(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    let mut text = String::from("sha256:");
-    for byte in Sha256::digest(bytes) {
-        write!(text, "{byte:02x}").expect("writing to a string does not fail");
-    }
-    text
+    Digest::of(bytes).to_string()
 }
 
 /// The machine's architecture as images call it (GOARCH).

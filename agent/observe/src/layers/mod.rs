@@ -12,6 +12,7 @@ mod graph;
 pub use content::read as read_content;
 pub use graph::read as read_graph;
 
+use edgeloom_common::digest::Digest;
 use edgeloom_common::report::LayerInventory;
 use edgeloom_common::units::Bytes;
 use std::fs::DirEntry;
@@ -67,15 +68,11 @@ fn digests(
     };
     for entry in entries {
         let entry = entry.map_err(failed)?;
-        if let Some(name) = entry.file_name().to_str().filter(|name| is_sha256(name)) {
-            each(format!("sha256:{name}"), &entry)?;
+        if let Some(digest) = entry.file_name().to_str().and_then(Digest::from_hex) {
+            each(digest.to_string(), &entry)?;
         }
     }
     Ok(())
-}
-
-fn is_sha256(name: &str) -> bool {
-    name.len() == 64 && name.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
 }
 
 #[cfg(test)]

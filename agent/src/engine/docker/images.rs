@@ -6,7 +6,7 @@
 use super::{Docker, EngineError, Request, has_status};
 use bollard::models::ImageSummary;
 use bollard::query_parameters::ListImagesOptionsBuilder;
-use edgeloom_blobs::Digest;
+use edgeloom_common::digest::chain_id;
 use edgeloom_common::report::{ImageStore, LayerInventory};
 use edgeloom_common::units::Bytes;
 use edgeloom_observe::layers::{ENTRIES_MAX, Stored};
@@ -77,7 +77,7 @@ impl Gathered {
         }
         let mut chain = None;
         for diff in diff_ids {
-            let this = chained(chain.as_deref(), diff);
+            let this = chain_id(chain.as_deref(), diff);
             self.chains.insert(this.clone());
             chain = Some(this);
         }
@@ -97,12 +97,6 @@ impl Gathered {
         };
         Stored { layers, bytes: Bytes(self.bytes) }
     }
-}
-
-/// The name of a layer and all below it: `sha256(below + " " + content)` (OCI image specification, "Layer ChainID").
-fn chained(below: Option<&str>, content: &str) -> String {
-    let Some(below) = below else { return content.to_owned() };
-    Digest::of(format!("{below} {content}").as_bytes()).to_string()
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use super::{Identity, State, newest, now_s, save_authorities};
 use crate::authority::{Authority, AuthorityError};
 use crate::certificate::SERVER_LIFETIME_S;
-use crate::disk::hex;
 use crate::registry::RotateError;
 use crate::tls;
+use edgeloom_common::digest::hex;
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::join::AuthorityView;
 

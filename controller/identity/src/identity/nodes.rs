@@ -3,9 +3,9 @@
 use super::{Identity, State, bundle, newest, now_s};
 use crate::authority::{Applicant, AuthorityError};
 use crate::certificate::NODE_LIFETIME_S;
-use crate::disk::hex;
 use crate::peer::Peer;
 use crate::registry::{Certificate, JoinError, NoSuchNode, Registry, RenewError, Use};
+use edgeloom_common::digest::hex;
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::join::{IdentityAnswer, JoinRequest, RenewRequest, RenewalView};
 use edgeloom_common::token::JoinToken;

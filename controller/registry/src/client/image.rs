@@ -2,9 +2,9 @@
 
 use super::answer::{Answer, Question, Redirects};
 use super::asked::Asked;
-use crate::digest::Digest;
 use crate::error::RegistryError;
 use crate::manifest::{self, Manifest, ManifestError, Platform, Single};
+use edgeloom_common::digest::Digest;
 use futures_util::future::try_join_all;
 use reqwest::header::{ETAG, HeaderName};
 use reqwest::{Method, StatusCode};
@@ -74,7 +74,8 @@ impl Asked<'_> {
             return Ok(Head::Same);
         }
         let Some(text) = answer.header(DIGEST) else { return Ok(Head::Untold) };
-        let digest = text.parse().map_err(|error: crate::digest::DigestError| self.broken(error.into()))?;
+        let digest =
+            text.parse().map_err(|error: edgeloom_common::digest::DigestError| self.broken(error.into()))?;
         Ok(Head::Digest { digest, etag: etag(&answer, digest) })
     }
 

@@ -181,7 +181,7 @@ fn images_are_counted_by_chain_and_by_the_digest_they_came_by() {
     let Stored { layers: found, bytes } = found.stored();
     assert_eq!(found.image_ids, ["sha256:1", "sha256:2"]);
     assert_eq!(found.chain_ids.len(), 2);
-    assert!(found.chain_ids.contains(&chained(Some("sha256:a"), "sha256:b")));
+    assert!(found.chain_ids.contains(&chain_id(Some("sha256:a"), "sha256:b")));
     assert!(found.known_digests.is_empty() && found.manifests.contains(&"sha256:m".to_owned()));
     assert_eq!(bytes, Bytes(20));
 }

@@ -231,7 +231,46 @@ impl Constraint {
     }
 }
 
+impl Task {
+    /// One that is joined to no other and may run anywhere; of its work nothing is known.
+    #[must_use]
+    pub fn alone(image: &str, resources: Resources) -> Self {
+        let program = Program {
+            image: image.to_owned(),
+            command: Vec::new(),
+            environment: BTreeMap::new(),
+            resources,
+            secrets: BTreeSet::new(),
+        };
+        Self {
+            program,
+            work: None,
+            outputs: BTreeMap::new(),
+            inputs: Vec::new(),
+            constraints: Vec::new(),
+            measure: None,
+            copy_of: None,
+            placement: Placement::default(),
+            run: None,
+        }
+    }
+}
+
 impl Job {
+    /// A pipeline of these tasks, as a document has it that says no more.
+    #[must_use]
+    pub fn of(name: JobName, tasks: BTreeMap<TaskName, Task>) -> Self {
+        Self {
+            name,
+            kind: Kind::Pipeline,
+            profile: None,
+            source: None,
+            tasks,
+            disconnect: Disconnect::default(),
+            sla: Sla::default(),
+        }
+    }
+
     /// Every edge with its bytes an item, the source's included, in a fixed order.
     pub fn edges(&self) -> impl Iterator<Item = (TaskName, TaskName, Bytes)> + '_ {
         let from_source = self.source.iter().flat_map(|source| {

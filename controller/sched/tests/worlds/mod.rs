@@ -4,7 +4,7 @@
 pub mod example;
 
 use edgeloom_common::ids::TaskName;
-use edgeloom_common::job::{Disconnect, Job, Kind, Placement, Program, Resources, Sla, Source, Task};
+use edgeloom_common::job::{Job, Resources, Source, Task};
 use edgeloom_common::units::{BitRate, Bytes, MilliCores, Work};
 use edgeloom_sched::plan::JobPlan;
 use edgeloom_sched::pull::{Image, Layer};
@@ -12,7 +12,7 @@ use edgeloom_sched::scoring::Scoring;
 use edgeloom_sched::snapshot::{
     Change, Duplex, Hosting, Link, Node, Policy, Processors, Profiles, Running, Snapshot, Waiting,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A ready node that shapes flows.
@@ -40,37 +40,14 @@ pub fn link(a: &str, b: &str, rate: u64) -> Link {
 
 /// A task without edges.
 pub fn task(cpu: u32, memory: u64, work_ms: u64) -> Task {
-    Task {
-        program: Program {
-            image: "image".to_owned(),
-            command: Vec::new(),
-            environment: BTreeMap::new(),
-            resources: Resources { cpu: MilliCores(cpu), memory: Bytes(memory), ..Resources::default() },
-            secrets: BTreeSet::new(),
-        },
-        work: (work_ms > 0).then_some(Work(work_ms * 1_000_000)),
-        outputs: BTreeMap::new(),
-        inputs: Vec::new(),
-        constraints: Vec::new(),
-        measure: None,
-        copy_of: None,
-        run: None,
-        placement: Placement::default(),
-    }
+    let resources = Resources { cpu: MilliCores(cpu), memory: Bytes(memory), ..Resources::default() };
+    Task { work: (work_ms > 0).then_some(Work(work_ms * 1_000_000)), ..Task::alone("image", resources) }
 }
 
 /// A job of named tasks.
 pub fn job(name: &str, tasks: Vec<(&str, Task)>) -> Job {
     let tasks = tasks.into_iter().map(|(name, task)| (name.parse().unwrap(), task)).collect();
-    Job {
-        name: name.parse().unwrap(),
-        kind: Kind::Pipeline,
-        profile: None,
-        source: None,
-        tasks,
-        disconnect: Disconnect::default(),
-        sla: Sla::default(),
-    }
+    Job::of(name.parse().unwrap(), tasks)
 }
 
 /// Joins two tasks; `source` may be the first.

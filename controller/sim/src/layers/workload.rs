@@ -4,11 +4,11 @@
 //! containers fill a third of its four workers.
 
 use edgeloom_common::ids::TaskName;
-use edgeloom_common::job::{Disconnect, Job, Kind, Placement, Program, Resources, Sla, Task};
+use edgeloom_common::job::{Job, Resources, Task};
 use edgeloom_common::units::{Bytes, MilliCores};
 use edgeloom_sched::pull::Image;
 use edgeloom_sched::snapshot::{Profiles, Waiting};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::random::Draw;
@@ -30,15 +30,10 @@ pub(super) fn requests(count: usize, images: &[Arc<Image>], draw: &mut Draw) -> 
 
 fn request(number: usize, image: Arc<Image>, draw: &mut Draw) -> Request {
     let name: TaskName = "container".parse().expect("letters make a name");
-    let job = Job {
-        name: format!("job-{number:05}").parse().expect("letters, a hyphen and digits make a name"),
-        kind: Kind::Pipeline,
-        profile: None,
-        source: None,
-        tasks: BTreeMap::from([(name.clone(), task(&image.config, draw))]),
-        disconnect: Disconnect::default(),
-        sla: Sla::default(),
-    };
+    let job = Job::of(
+        format!("job-{number:05}").parse().expect("letters, a hyphen and digits make a name"),
+        BTreeMap::from([(name.clone(), task(&image.config, draw))]),
+    );
     let platforms = BTreeMap::from([(String::new(), Arc::clone(&image))]);
     let images = BTreeMap::from([(name, platforms)]);
     let since_ms = u64::try_from(number).unwrap_or(u64::MAX);
@@ -52,21 +47,5 @@ fn task(image: &str, draw: &mut Draw) -> Task {
         memory: Bytes((draw.uniform(MEMORY_MB.0, MEMORY_MB.1) * 1e6) as u64),
         ..Resources::default()
     };
-    Task {
-        program: Program {
-            image: image.to_owned(),
-            command: Vec::new(),
-            environment: BTreeMap::new(),
-            secrets: BTreeSet::new(),
-            resources,
-        },
-        work: None,
-        outputs: BTreeMap::new(),
-        inputs: Vec::new(),
-        constraints: Vec::new(),
-        measure: None,
-        copy_of: None,
-        run: None,
-        placement: Placement::default(),
-    }
+    Task::alone(image, resources)
 }

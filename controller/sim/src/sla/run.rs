@@ -1,9 +1,7 @@
 //! One run: a virtual clock that jumps from arrival or end to the next, and the scheduler asked at each.
 
 use edgeloom_common::ids::TaskName;
-use edgeloom_common::job::{
-    CPU_DEFAULT, Disconnect, Job, Kind, Placement, Program, REPUTATION_LABEL, Resources, Sla, Task,
-};
+use edgeloom_common::job::{CPU_DEFAULT, Job, Kind, REPUTATION_LABEL, Resources, Sla, Task};
 use edgeloom_common::units::{Bytes, MilliCores};
 use edgeloom_sched::plan::JobPlan;
 use edgeloom_sched::scoring::Scoring;
@@ -106,15 +104,7 @@ fn waiting(number: usize, container: &Container) -> Waiting {
     sla.apply(&mut tasks);
     let name = name(number).parse().expect("letters, a hyphen and digits make a name");
     Waiting {
-        job: Job {
-            name,
-            kind: Kind::Batch,
-            profile: None,
-            source: None,
-            tasks,
-            disconnect: Disconnect::default(),
-            sla,
-        },
+        job: Job { kind: Kind::Batch, sla, ..Job::of(name, tasks) },
         since_ms: milliseconds(container.at_s),
         images: BTreeMap::new(),
         profiles: Profiles::new(),
@@ -122,23 +112,7 @@ fn waiting(number: usize, container: &Container) -> Waiting {
 }
 
 fn work() -> Task {
-    Task {
-        program: Program {
-            image: "work".to_owned(),
-            command: Vec::new(),
-            environment: BTreeMap::new(),
-            secrets: std::collections::BTreeSet::new(),
-            resources: Resources { cpu: CPU_DEFAULT, cpu_sized: true, ..Resources::default() },
-        },
-        work: None,
-        outputs: BTreeMap::new(),
-        inputs: Vec::new(),
-        constraints: Vec::new(),
-        measure: None,
-        copy_of: None,
-        run: None,
-        placement: Placement::default(),
-    }
+    Task::alone("work", Resources { cpu: CPU_DEFAULT, cpu_sized: true, ..Resources::default() })
 }
 
 fn cluster(seed: u64) -> Snapshot {

@@ -4,9 +4,9 @@
 //! 0.02-0.1 Mbit to tracking; work 1, 6, 4 each, 1 (20% either way); memory 0.25, 0.5, 0.9 each, 0.25 GB.
 
 use edgeloom_common::ids::TaskName;
-use edgeloom_common::job::{Disconnect, Job, Kind, Placement, Program, Resources, Sla, Source, Task};
+use edgeloom_common::job::{Job, Resources, Source, Task};
 use edgeloom_common::units::{Bytes, Work};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::{Settings, cluster};
 use crate::random::Draw;
@@ -61,15 +61,7 @@ fn job(settings: &Settings, number: usize, draw: &mut Draw) -> Job {
     let node = cluster::name(draw.below(settings.nodes));
     let source = Source { node, item: bytes(settings.raw_bits), rate_per_s: None, container: None };
     let name = format!("job-{number:05}").parse().expect("letters, a hyphen and digits make a name");
-    Job {
-        name,
-        kind: Kind::Pipeline,
-        profile: None,
-        source: Some(source),
-        tasks,
-        disconnect: Disconnect::default(),
-        sla: Sla::default(),
-    }
+    Job { source: Some(source), ..Job::of(name, tasks) }
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "volumes are positive and small")]
@@ -81,21 +73,5 @@ fn bytes(bits: f64) -> Bytes {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "work is positive and small")]
 fn task(work: f64, memory: u64) -> Task {
     let resources = Resources { cpu_sized: true, memory: Bytes(memory), ..Resources::default() };
-    Task {
-        program: Program {
-            image: "module".to_owned(),
-            command: Vec::new(),
-            environment: BTreeMap::new(),
-            resources,
-            secrets: BTreeSet::new(),
-        },
-        work: Some(Work((work * 1e9) as u64)),
-        outputs: BTreeMap::new(),
-        inputs: Vec::new(),
-        constraints: Vec::new(),
-        measure: None,
-        copy_of: None,
-        run: None,
-        placement: Placement::default(),
-    }
+    Task { work: Some(Work((work * 1e9) as u64)), ..Task::alone("module", resources) }
 }

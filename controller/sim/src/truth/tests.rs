@@ -3,12 +3,11 @@
 use super::*;
 use crate::random::Draw;
 use edgeloom_common::ids::{FlowId, TaskName};
-use edgeloom_common::job::{Disconnect, Kind, Placement, Program, Resources, Sla, Source, Task};
+use edgeloom_common::job::{Resources, Source, Task};
 use edgeloom_common::units::{BitRate, Bytes, MilliCores};
 use edgeloom_common::view::Bound;
 use edgeloom_sched::plan::{FlowPlan, Prediction, Share};
 use edgeloom_sched::snapshot::{Duplex, Hosting};
-use std::collections::BTreeSet;
 
 fn node(name: &str, core_speed: f64) -> Node {
     Node {
@@ -35,24 +34,7 @@ fn ground() -> Ground {
 
 fn task(work_ms: u64) -> Task {
     let resources = Resources { cpu_sized: true, ..Resources::default() };
-    let (command, environment) = (Vec::new(), BTreeMap::new());
-    Task {
-        program: Program {
-            image: "module".to_owned(),
-            command,
-            environment,
-            resources,
-            secrets: BTreeSet::new(),
-        },
-        work: Some(Work(work_ms * 1_000_000)),
-        outputs: BTreeMap::new(),
-        inputs: Vec::new(),
-        constraints: Vec::new(),
-        measure: None,
-        copy_of: None,
-        run: None,
-        placement: Placement::default(),
-    }
+    Task { work: Some(Work(work_ms * 1_000_000)), ..Task::alone("module", resources) }
 }
 
 fn name(text: &str) -> TaskName {
@@ -73,15 +55,7 @@ impl Case {
         let source =
             Source { node: "n1".parse().unwrap(), item: Bytes(125_000), rate_per_s: None, container: None };
         let tasks = BTreeMap::from([(name("t"), task)]);
-        let job = Job {
-            name: "job".parse().unwrap(),
-            kind: Kind::Pipeline,
-            profile: None,
-            source: Some(source),
-            tasks,
-            disconnect: Disconnect::default(),
-            sla: Sla::default(),
-        };
+        let job = Job { source: Some(source), ..Job::of("job".parse().unwrap(), tasks) };
         let placement =
             BTreeMap::from([(TaskName::source(), "n1".parse().unwrap()), (name("t"), on.parse().unwrap())]);
         let prediction = Prediction { items_per_s: 1.0, bound: Bound::Compute, bound_by: String::new() };

@@ -100,7 +100,7 @@ mod tests {
     use edgeloom_common::units::Bytes;
     use std::fs;
 
-    fn write(root: &Path, files: &[(&str, &str)]) {
+    pub(super) fn write(root: &Path, files: &[(&str, &str)]) {
         for (name, content) in files {
             let path = root.join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -90,15 +90,8 @@ fn search(root: &Path, names: &[String]) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cgroup::tests::write;
     use std::fs;
-
-    fn write(root: &Path, files: &[(&str, &str)]) {
-        for (name, content) in files {
-            let path = root.join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, content).unwrap();
-        }
-    }
 
     const V1: &[(&str, &str)] = &[
         ("cpu/lab/n1/c0ffee/cpu.cfs_quota_us", "-1\n"),

@@ -9,6 +9,13 @@ fn over(disk: &MemoryDisk) -> DesiredFile {
     DesiredFile { directory: "/state".into(), disk: Arc::new(disk.clone()), key: "/state/secrets.key".into() }
 }
 
+/// A disk with one document, and that.
+fn saved() -> (MemoryDisk, DesiredState) {
+    let (disk, wanted) = (MemoryDisk::default(), document(3, vec![spec("a", "h")]));
+    over(&disk).save(&wanted, &Confidential::default()).unwrap();
+    (disk, wanted)
+}
+
 fn loaded(disk: &MemoryDisk) -> (Option<DesiredState>, Option<String>) {
     match over(disk).load() {
         Ok(None) => (None, None),
@@ -45,9 +52,7 @@ fn what_was_saved_is_loaded_and_a_later_save_replaces_it() {
 fn a_thousand_cuts_of_one_copy_lose_nothing_and_are_told() {
     let mut rng = Rng::with_seed(1);
     for _ in 0..1000 {
-        let disk = MemoryDisk::default();
-        let wanted = document(3, vec![spec("a", "h")]);
-        over(&disk).save(&wanted, &Confidential::default()).unwrap();
+        let (disk, wanted) = saved();
         let name = COPIES[rng.usize(0..2)];
         let whole = bytes(&disk, name);
         // Without its last line it is a file of the version before, and whole.
@@ -66,9 +71,7 @@ fn a_thousand_cuts_of_one_copy_lose_nothing_and_are_told() {
 fn a_thousand_flipped_bits_of_one_copy_lose_nothing_and_are_told() {
     let mut rng = Rng::with_seed(2);
     for _ in 0..1000 {
-        let disk = MemoryDisk::default();
-        let wanted = document(3, vec![spec("a", "h")]);
-        over(&disk).save(&wanted, &Confidential::default()).unwrap();
+        let (disk, wanted) = saved();
         let name = COPIES[rng.usize(0..2)];
         let whole = bytes(&disk, name);
         let damaged = flipped(whole.clone(), rng.usize(0..whole.len() * 8));
@@ -85,8 +88,7 @@ fn a_thousand_flipped_bits_of_one_copy_lose_nothing_and_are_told() {
 fn damage_to_both_copies_is_told_and_can_be_replaced() {
     let mut rng = Rng::with_seed(3);
     for _ in 0..1000 {
-        let disk = MemoryDisk::default();
-        over(&disk).save(&document(3, vec![spec("a", "h")]), &Confidential::default()).unwrap();
+        let (disk, _) = saved();
         for name in COPIES {
             let whole = bytes(&disk, name);
             disk.overwrite(name, &flipped(whole.clone(), rng.usize(0..whole.len() * 8)));

@@ -114,4 +114,18 @@ mod tests {
         assert_eq!(need("GET", None), READ);
         assert!(Scope::Read < Scope::Deploy && Scope::Deploy < Scope::Admin);
     }
+
+    #[test]
+    fn the_readme_has_every_request_with_its_scope() {
+        let readme = include_str!("../../README.md");
+        for (method, path, need) in ACCESS {
+            let scope = match need {
+                Need::Nothing => "none",
+                Need::Token(scope) => scope.word(),
+            };
+            let row = format!("| `{method} {path}` | {scope} |");
+            assert!(readme.contains(&row), "README.md lacks {row}");
+        }
+        assert_eq!(readme.lines().filter(|line| line.starts_with("| `")).count(), ACCESS.len());
+    }
 }

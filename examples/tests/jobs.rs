@@ -114,6 +114,36 @@ fn wrong_demands_are_well_written_and_left_to_the_controller() {
     }
 }
 
+/// A field that there is nowhere, wherever there are fields.
+const UNKNOWN: [&str; 2] = [
+    "kind: Job\nzzzzzz: 1\nresources: { zzzzzz: 1 }\nsla: { zzzzzz: 1 }\ndisconnect: { zzzzzz: 1 }\n\
+     source: { zzzzzz: 1 }\ntasks:\n  t:\n    zzzzzz: 1\n    image: a\n    resources: { zzzzzz: 1 }\n    \
+     measure: { zzzzzz: 1 }\n    affinity: { zzzzzz: 1 }\n    spread: { zzzzzz: 1 }\n    preferences: { zzzzzz: 1 }\n    \
+     ports: [{ zzzzzz: 1 }]\n    volumes: [{ zzzzzz: 1 }]\n",
+    "kind: Batch\nzzzzzz: 1\ntasks: { t: { zzzzzz: 1, image: a } }\n",
+];
+
+#[test]
+fn the_readme_names_every_field() {
+    let readme = std::fs::read_to_string(folder("README.md")).unwrap();
+    let words: BTreeSet<&str> = readme
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .flat_map(|code| code.split(|c: char| !c.is_ascii_lowercase() && c != '_'))
+        .collect();
+    let problems = UNKNOWN.map(|document| parse(document.as_bytes()).unwrap_err());
+    let known: Vec<&str> = problems
+        .iter()
+        .flatten()
+        .filter_map(|item| item.remedy.strip_prefix("remove it; known here: "))
+        .collect();
+    assert_eq!(known.len(), 15, "{known:?}");
+    let missing: Vec<&str> =
+        known.iter().flat_map(|all| all.split(", ")).filter(|it| !words.contains(it)).collect();
+    assert!(missing.is_empty(), "README.md says nothing of {missing:?}");
+}
+
 #[test]
 fn the_document_in_the_readme_is_read() {
     let readme = std::fs::read_to_string(folder("README.md")).unwrap();

@@ -3,14 +3,14 @@
 use edgeloom_agent::config::IdentityFiles;
 use edgeloom_agent::session::{Credentials, SessionSettings, run};
 use edgeloom_agent::wire::{Down, Up};
-use edgeloom_common::desired::{DesiredState, Pool, SCHEMA, Version};
-use edgeloom_common::report::{Capabilities, ImageStore, Inventory, LayerInventory, Observed, Status};
+use edgeloom_common::desired::{DesiredState, Pool, Version};
+use edgeloom_common::report::{Inventory, Observed, Status};
+use edgeloom_common::samples;
 use edgeloom_common::topics::{PACKET_MAX, Uplink, command, desired};
-use edgeloom_common::units::{Bytes, MilliCores};
+use edgeloom_common::units::MilliCores;
 use edgeloom_prepare::lab_allowed;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rumqttc::{AsyncClient, Event, EventLoop, MqttOptions, Packet, Publish, QoS, Transport};
-use std::collections::BTreeMap;
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
@@ -202,36 +202,11 @@ fn document(generation: u64) -> DesiredState {
 }
 
 fn observed(generation: u64) -> Observed {
-    Observed {
-        schema: SCHEMA,
-        version: Version { epoch: 0, generation },
-        network_applied: true,
-        listed: true,
-        converged: true,
-        containers: Vec::new(),
-        pulls: Vec::new(),
-        prefetched: Vec::new(),
-        collected: Vec::new(),
-        problems: Vec::new(),
-    }
+    samples::observed(Version { epoch: 0, generation }, Vec::new())
 }
 
 fn inventory(cores: u32) -> Inventory {
-    Inventory {
-        schema: SCHEMA,
-        cluster: "home".parse().unwrap(),
-        architecture: "x86_64".to_owned(),
-        cpu: MilliCores(cores * 1000),
-        core_speed: 1.0,
-        memory: Bytes(1 << 30),
-        disk: Bytes(1 << 30),
-        class: String::new(),
-        labels: BTreeMap::new(),
-        taints: Vec::new(),
-        capabilities: Capabilities::default(),
-        store: ImageStore::Graphdriver,
-        layers: LayerInventory::default(),
-    }
+    Inventory { cpu: MilliCores(cores * 1000), ..samples::inventory("home") }
 }
 
 #[tokio::test]

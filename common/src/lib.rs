@@ -17,6 +17,8 @@ pub mod prefetch;
 pub mod price;
 pub mod registry;
 pub mod report;
+#[cfg(any(test, feature = "fakes"))]
+pub mod samples;
 pub mod secret;
 pub mod token;
 pub mod topics;

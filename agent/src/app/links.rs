@@ -175,22 +175,18 @@ async fn turn(network: &NetworkThread, neighbour: NodeId, up: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use edgeloom_common::samples;
     use edgeloom_net::Network;
     use edgeloom_net::fake::Fake;
     use std::net::Ipv4Addr;
 
     fn report() -> LinkReport {
         LinkReport {
-            neighbour: "n2".parse().unwrap(),
             interface: "link0".to_owned(),
-            address: Ipv4Addr::new(10, 61, 1, 1),
             capacity_declared: None,
-            capacity_measured: None,
             rtt_min_us: Some(900),
             rtt_median_us: Some(1000),
-            loss_permille: 0,
-            up: true,
-            pulls: false,
+            ..samples::link("n2", Ipv4Addr::new(10, 61, 1, 1))
         }
     }
 

@@ -72,7 +72,8 @@ fn status(observed: &Observed) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use edgeloom_common::desired::{SCHEMA, Version};
+    use edgeloom_common::desired::Version;
+    use edgeloom_common::samples;
     use std::os::unix::net::UnixDatagram;
     use std::time::Duration;
     use tempfile::TempDir;
@@ -106,18 +107,7 @@ mod tests {
     }
 
     fn observed(generation: u64) -> Observed {
-        Observed {
-            schema: SCHEMA,
-            version: Version { epoch: 1, generation },
-            network_applied: true,
-            converged: true,
-            listed: true,
-            containers: Vec::new(),
-            pulls: Vec::new(),
-            prefetched: Vec::new(),
-            collected: Vec::new(),
-            problems: Vec::new(),
-        }
+        samples::observed(Version { epoch: 1, generation }, Vec::new())
     }
 
     #[tokio::test]

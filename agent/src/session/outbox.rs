@@ -164,7 +164,8 @@ fn encode(kind: Uplink, message: &impl Serialize) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
     use edgeloom_common::desired::{SCHEMA, Version};
-    use edgeloom_common::report::{Links, Observed, Reply, Report};
+    use edgeloom_common::report::{Links, Reply, Report};
+    use edgeloom_common::samples;
     use edgeloom_common::units::{Bytes, MilliCores};
     use rumqttc::{EventLoop, MqttOptions};
 
@@ -195,18 +196,7 @@ mod tests {
     }
 
     fn observed(generation: u64) -> Up {
-        Up::Observed(Observed {
-            schema: SCHEMA,
-            version: Version { epoch: 1, generation },
-            network_applied: true,
-            listed: true,
-            converged: true,
-            containers: Vec::new(),
-            pulls: Vec::new(),
-            prefetched: Vec::new(),
-            collected: Vec::new(),
-            problems: Vec::new(),
-        })
+        Up::Observed(samples::observed(Version { epoch: 1, generation }, Vec::new()))
     }
 
     fn reply(sequence: u64, text: String, last: bool) -> Up {

@@ -2,23 +2,13 @@
 
 use edgeloom_cluster::{Cluster, CopyKeys, NodeMessage, Registries, Settings};
 use edgeloom_common::desired::Pool;
-use edgeloom_common::report::{LinkReport, Links, Status};
+use edgeloom_common::report::{Links, Status};
+use edgeloom_common::samples;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
 fn links(count: usize, interface: u8) -> NodeMessage {
-    let link = |index: usize| LinkReport {
-        neighbour: format!("node-{index}").parse().unwrap(),
-        interface: "eth0".to_owned(),
-        address: [10, 61, 0, interface].into(),
-        capacity_declared: None,
-        capacity_measured: None,
-        rtt_min_us: None,
-        rtt_median_us: None,
-        loss_permille: 0,
-        up: true,
-        pulls: false,
-    };
+    let link = |index: usize| samples::link(&format!("node-{index}"), [10, 61, 0, interface].into());
     NodeMessage::Links(Links { schema: 1, links: (0..count).map(link).collect() })
 }
 

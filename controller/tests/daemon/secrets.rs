@@ -5,13 +5,10 @@ use super::{DAEMON, Daemon, errors};
 use edgeloom_cluster::fake::{Guard, image, serve_to};
 use edgeloom_common::confidential::{Confidential, Enclosed};
 use edgeloom_common::desired::{ContainerSpec, DesiredState};
-use edgeloom_common::report::{
-    Capabilities, ContainerPhase, ContainerState, ImageStore, Inventory, LayerInventory, Links, Observed,
-    Report, Status, TaskTotal,
-};
-use edgeloom_common::units::{Bytes, MilliCores};
+use edgeloom_common::report::{Links, Observed, Report, Status, TaskTotal};
+use edgeloom_common::samples;
+use edgeloom_common::units::Bytes;
 use rumqttc::{Client, Event, Packet, QoS};
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -44,49 +41,10 @@ pub(super) fn served(guard: Guard) -> String {
     told.recv().unwrap()
 }
 
-fn inventory() -> Inventory {
-    Inventory {
-        schema: 1,
-        cluster: "test".parse().unwrap(),
-        architecture: "x86_64".to_owned(),
-        cpu: MilliCores(1_000),
-        core_speed: 1.0,
-        memory: Bytes(1 << 30),
-        disk: Bytes(1 << 34),
-        class: String::new(),
-        labels: BTreeMap::new(),
-        taints: Vec::new(),
-        capabilities: Capabilities { htb: true, nft_maps: true, ip_forward: true, ..Capabilities::default() },
-        store: ImageStore::Graphdriver,
-        layers: LayerInventory::default(),
-    }
-}
-
 fn observed(document: Option<&DesiredState>) -> Observed {
-    let running = |spec: &ContainerSpec| ContainerState {
-        job: spec.job.clone(),
-        task: spec.task.clone(),
-        spec_hash: spec.spec_hash.clone(),
-        container_id: "c".to_owned(),
-        phase: ContainerPhase::Running,
-        restarts: 0,
-        detail: String::new(),
-        started_ms: None,
-        finished_ms: None,
-        outcome: None,
-    };
-    Observed {
-        schema: 1,
-        version: document.map(DesiredState::version).unwrap_or_default(),
-        network_applied: true,
-        listed: true,
-        converged: true,
-        containers: document.into_iter().flat_map(|it| &it.containers).map(running).collect(),
-        pulls: Vec::new(),
-        prefetched: Vec::new(),
-        collected: Vec::new(),
-        problems: Vec::new(),
-    }
+    let running = |spec: &ContainerSpec| samples::running((&spec.job, &spec.task), &spec.spec_hash);
+    let containers = document.into_iter().flat_map(|it| &it.containers).map(running).collect();
+    samples::observed(document.map(DesiredState::version).unwrap_or_default(), containers)
 }
 
 /// Ten seconds of a core and 5 MB sent by each container.
@@ -118,7 +76,7 @@ pub(super) fn node(daemon: &Daemon, name: &'static str) -> Given {
     };
     client.subscribe(format!("edgeloom/v1/{name}/desired"), QoS::AtLeastOnce).unwrap();
     say(&client, "status", serde_json::to_value(Status::new(true, 1)).unwrap());
-    say(&client, "inventory", serde_json::to_value(inventory()).unwrap());
+    say(&client, "inventory", serde_json::to_value(samples::inventory("test")).unwrap());
     say(&client, "links", serde_json::to_value(Links { schema: 1, links: Vec::new() }).unwrap());
     say(&client, "observed", serde_json::to_value(observed(None)).unwrap());
     std::thread::spawn(move || {

@@ -7,6 +7,7 @@ use crate::owner::Order;
 use edgeloom_common::desired::ContainerSpec;
 use edgeloom_common::ids::{JobName, NodeId, TaskName};
 use edgeloom_common::report::{ContainerPhase, ContainerState, Outcome};
+use edgeloom_common::samples;
 use edgeloom_common::view::{BatchView, JobState, JobView};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -55,16 +56,10 @@ fn listed(world: &World) -> Vec<(NodeId, ContainerSpec)> {
 fn ended(spec: &ContainerSpec, code: i32) -> ContainerState {
     let outcome = Outcome { exit_code: Some(code), attempts: 1 };
     ContainerState {
-        job: spec.job.clone(),
-        task: spec.task.clone(),
-        spec_hash: spec.spec_hash.clone(),
-        container_id: "c".to_owned(),
         phase: if code == 0 { ContainerPhase::Succeeded } else { ContainerPhase::Failed },
-        restarts: 0,
-        detail: String::new(),
-        started_ms: Some(1),
         finished_ms: Some(2),
         outcome: Some(outcome),
+        ..samples::running((&spec.job, &spec.task), &spec.spec_hash)
     }
 }
 

@@ -8,8 +8,9 @@ use super::world::{inventory, owner, with_images};
 use crate::nodes::NodeMessage;
 use crate::owner::{Order, Owner};
 use edgeloom_common::ids::NodeId;
-use edgeloom_common::report::{Inventory, LinkReport, Links, Status};
-use edgeloom_common::units::{BitRate, MilliCores};
+use edgeloom_common::report::{Inventory, Links, Status};
+use edgeloom_common::samples;
+use edgeloom_common::units::MilliCores;
 use edgeloom_common::view::{JobState, StrategyView};
 use std::net::Ipv4Addr;
 
@@ -29,18 +30,7 @@ fn square() -> (Owner, tempfile::TempDir) {
     let (mut owner, _published) = owner(&dir, 1_000);
     for (name, cpu, core_speed, neighbours) in SQUARE {
         let node: NodeId = name.parse().unwrap();
-        let link = |peer: &str| LinkReport {
-            neighbour: peer.parse().unwrap(),
-            interface: "eth0".to_owned(),
-            address: Ipv4Addr::new(10, 61, 0, name.as_bytes()[1]),
-            capacity_declared: Some(BitRate(20_000_000)),
-            capacity_measured: None,
-            rtt_min_us: None,
-            rtt_median_us: None,
-            loss_permille: 0,
-            up: true,
-            pulls: false,
-        };
+        let link = |peer: &str| samples::link(peer, Ipv4Addr::new(10, 61, 0, name.as_bytes()[1]));
         let inventory = Inventory { cpu: MilliCores(cpu), core_speed, ..inventory() };
         owner.observe(&node, NodeMessage::Status(Status::new(true, 1)));
         owner.observe(&node, NodeMessage::Inventory(Box::new(inventory)));

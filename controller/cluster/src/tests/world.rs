@@ -8,13 +8,11 @@ use crate::outbox::{Outbox, Publish};
 use crate::owner::{Order, Owner, Ownership};
 use crate::state::State;
 use edgeloom_common::confidential::{Confidential, Enclosed};
-use edgeloom_common::desired::{DesiredState, ImageRef, Pool};
+use edgeloom_common::desired::{ContainerSpec, DesiredState, ImageRef, Pool};
 use edgeloom_common::ids::{NodeId, TaskName};
-use edgeloom_common::report::{
-    Capabilities, ContainerPhase, ContainerState, ImageStore, Inventory, LayerInventory, LinkReport, Links,
-    Observed, Report, Status,
-};
-use edgeloom_common::units::{BitRate, Bytes, MilliCores};
+use edgeloom_common::report::{ContainerState, Inventory, Links, Observed, Report, Status};
+use edgeloom_common::samples;
+use edgeloom_common::units::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -296,21 +294,7 @@ impl World {
 }
 
 pub(super) fn inventory() -> Inventory {
-    Inventory {
-        schema: 1,
-        cluster: "home".parse().unwrap(),
-        architecture: "x86_64".to_owned(),
-        cpu: MilliCores(1_000),
-        core_speed: 1.0,
-        memory: Bytes(1 << 30),
-        disk: Bytes(1 << 34),
-        class: String::new(),
-        labels: BTreeMap::new(),
-        taints: Vec::new(),
-        capabilities: Capabilities { htb: true, nft_maps: true, ip_forward: true, ..Capabilities::default() },
-        store: ImageStore::Graphdriver,
-        layers: LayerInventory::default(),
-    }
+    samples::inventory("home")
 }
 
 pub(super) fn links(own: &str) -> Links {
@@ -318,18 +302,7 @@ pub(super) fn links(own: &str) -> Links {
 }
 
 fn links_among(names: &[&str], own: &str) -> Links {
-    let link = |peer: &&str| LinkReport {
-        neighbour: peer.parse().unwrap(),
-        interface: "eth0".to_owned(),
-        address: Ipv4Addr::new(10, 61, 0, own.as_bytes()[1]),
-        capacity_declared: Some(BitRate(20_000_000)),
-        capacity_measured: None,
-        rtt_min_us: None,
-        rtt_median_us: None,
-        loss_permille: 0,
-        up: true,
-        pulls: false,
-    };
+    let link = |peer: &&str| samples::link(peer, Ipv4Addr::new(10, 61, 0, own.as_bytes()[1]));
     Links { schema: 1, links: names.iter().filter(|peer| **peer != own).map(link).collect() }
 }
 
@@ -340,30 +313,8 @@ pub(super) fn nothing(name: &str) -> Observed {
 }
 
 pub(super) fn observed(document: &DesiredState) -> Observed {
-    let container = |spec: &edgeloom_common::desired::ContainerSpec| ContainerState {
-        job: spec.job.clone(),
-        task: spec.task.clone(),
-        spec_hash: spec.spec_hash.clone(),
-        container_id: "c".to_owned(),
-        phase: ContainerPhase::Running,
-        restarts: 0,
-        detail: String::new(),
-        started_ms: Some(1),
-        finished_ms: None,
-        outcome: None,
-    };
-    Observed {
-        schema: 1,
-        version: document.version(),
-        network_applied: true,
-        listed: true,
-        converged: true,
-        containers: document.containers.iter().map(container).collect(),
-        pulls: Vec::new(),
-        prefetched: Vec::new(),
-        collected: Vec::new(),
-        problems: Vec::new(),
-    }
+    let container = |spec: &ContainerSpec| samples::running((&spec.job, &spec.task), &spec.spec_hash);
+    samples::observed(document.version(), document.containers.iter().map(container).collect())
 }
 
 /// A source container on n1 and two tasks, the second on n3 and too large to share a node.

@@ -5,12 +5,13 @@ use super::{Fixture, fixture};
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
 use edgeloom_cluster::NodeMessage;
-use edgeloom_common::desired::{SCHEMA, Version};
-use edgeloom_common::ids::{JobName, NodeId, TaskName};
+use edgeloom_common::desired::Version;
+use edgeloom_common::ids::NodeId;
 use edgeloom_common::join::{
     IdentityAnswer, JoinRequest, Scope, TokenCreated, TokenList, TokenPurpose, TokenRequest,
 };
-use edgeloom_common::report::{ContainerPhase, ContainerState, Observed, Status};
+use edgeloom_common::report::Status;
+use edgeloom_common::samples;
 use edgeloom_common::secret::Secret;
 use edgeloom_common::view::{ForgottenView, Problem, StrayView};
 use http_body_util::BodyExt;
@@ -222,7 +223,8 @@ async fn a_node_that_will_not_come_back_is_forgotten_with_its_certificates() {
     let problem = fixture.refused(Method::DELETE, "/v1/nodes/n1", Body::empty()).await;
     assert_eq!((problem.code.as_str(), revoked.borrow().len()), ("node.online", 0));
     let (job, task) = ("j".parse().unwrap(), "t".parse().unwrap());
-    fixture.cluster.observe(n1.clone(), NodeMessage::Observed(shows((&job, &task)))).await;
+    let shown = samples::observed(Version::default(), vec![samples::running((&job, &task), "h")]);
+    fixture.cluster.observe(n1.clone(), NodeMessage::Observed(shown)).await;
     fixture.cluster.observe(n1.clone(), NodeMessage::Status(Status::new(false, 1))).await;
     let (status, body) = fixture.ask(Method::DELETE, "/v1/nodes/n1", Body::empty()).await;
     let view: ForgottenView = serde_json::from_slice(&body).unwrap();
@@ -234,34 +236,6 @@ async fn a_node_that_will_not_come_back_is_forgotten_with_its_certificates() {
     // One that joined and was never heard of has certificates alone.
     fixture.joins(&fixture.join_token(any_node(1), 60), "n2", &key()).await;
     assert_eq!(fixture.ask(Method::DELETE, "/v1/nodes/n2", Body::empty()).await.0, StatusCode::OK);
-}
-
-/// A node that shows one running container.
-fn shows((job, task): (&JobName, &TaskName)) -> Observed {
-    let running = ContainerState {
-        job: job.clone(),
-        task: task.clone(),
-        spec_hash: "h".to_owned(),
-        container_id: "c".to_owned(),
-        phase: ContainerPhase::Running,
-        restarts: 0,
-        detail: String::new(),
-        started_ms: None,
-        finished_ms: None,
-        outcome: None,
-    };
-    Observed {
-        schema: SCHEMA,
-        version: Version::default(),
-        network_applied: true,
-        converged: true,
-        listed: true,
-        containers: vec![running],
-        pulls: Vec::new(),
-        prefetched: Vec::new(),
-        collected: Vec::new(),
-        problems: Vec::new(),
-    }
 }
 
 #[tokio::test]

@@ -6,24 +6,12 @@ use axum::http::{Method, StatusCode};
 use edgeloom_cluster::NodeMessage;
 use edgeloom_cluster::fake::{image, serve};
 use edgeloom_common::images::{ImageList, ImageState};
-use edgeloom_common::report::{ImageStore, Inventory, LayerInventory, Status};
+use edgeloom_common::report::{Inventory, LayerInventory, Status};
+use edgeloom_common::samples;
 
 fn inventory(image_ids: Vec<String>) -> Inventory {
-    Inventory {
-        schema: 1,
-        cluster: "test".parse().unwrap(),
-        architecture: "x86_64".to_owned(),
-        class: String::new(),
-        cpu: edgeloom_common::units::MilliCores(1000),
-        core_speed: 1.0,
-        memory: edgeloom_common::units::Bytes(1 << 30),
-        disk: edgeloom_common::units::Bytes(1 << 30),
-        labels: Default::default(),
-        taints: Vec::new(),
-        capabilities: Default::default(),
-        store: ImageStore::Graphdriver,
-        layers: LayerInventory { image_ids, ..LayerInventory::default() },
-    }
+    let layers = LayerInventory { image_ids, ..LayerInventory::default() };
+    Inventory { layers, ..samples::inventory("test") }
 }
 
 #[tokio::test]

@@ -5,12 +5,9 @@ use axum::body::Body;
 use axum::http::{Method, StatusCode};
 use edgeloom_cluster::{NodeMessage, fake};
 use edgeloom_common::ids::NodeId;
-use edgeloom_common::report::{
-    Capabilities, ImageStore, Inventory, LayerInventory, LinkReport, Links, Status,
-};
-use edgeloom_common::units::{BitRate, Bytes, MilliCores};
+use edgeloom_common::report::{Inventory, Links, Status};
+use edgeloom_common::samples;
 use edgeloom_common::view::{JobState, JobView, Problem};
-use std::collections::BTreeMap;
 
 struct Posts {
     fixture: Fixture,
@@ -18,38 +15,12 @@ struct Posts {
 }
 
 pub(super) fn inventory() -> Inventory {
-    Inventory {
-        schema: 1,
-        cluster: "test".parse().unwrap(),
-        architecture: "x86_64".to_owned(),
-        cpu: MilliCores(1_000),
-        core_speed: 1.0,
-        memory: Bytes(1 << 30),
-        disk: Bytes(1 << 34),
-        class: String::new(),
-        labels: BTreeMap::new(),
-        taints: Vec::new(),
-        capabilities: Capabilities { htb: true, nft_maps: true, ip_forward: true, ..Capabilities::default() },
-        store: ImageStore::Graphdriver,
-        layers: LayerInventory::default(),
-    }
+    samples::inventory("test")
 }
 
 /// A link to a node that never speaks: the one node is all there is to place on.
 pub(super) fn links() -> Links {
-    let link = LinkReport {
-        neighbour: "n2".parse().unwrap(),
-        interface: "eth0".to_owned(),
-        address: [10, 61, 0, 1].into(),
-        capacity_declared: Some(BitRate(20_000_000)),
-        capacity_measured: None,
-        rtt_min_us: None,
-        rtt_median_us: None,
-        loss_permille: 0,
-        up: true,
-        pulls: false,
-    };
-    Links { schema: 1, links: vec![link] }
+    Links { schema: 1, links: vec![samples::link("n2", [10, 61, 0, 1].into())] }
 }
 
 async fn posts() -> Posts {

@@ -26,7 +26,7 @@ async fn the_unit_comes_up_is_watched_and_leaves_containers_alone() {
     let life = node.container_runs().await;
     node.flow_is_shaped();
 
-    a_worker_that_hangs_is_replaced(&node);
+    node.machine.replaces_what_hangs(UNIT, LIMIT);
     assert_eq!(node.container_runs().await, life, "the watchdog touched the container");
 
     no_number_of_failures_is_the_last(&node);
@@ -70,20 +70,6 @@ fn is_ready_as_the_user_it_should_be(node: &Node) {
     assert_eq!(stat("/var/lib/edgeloom-agent"), "700 edgeloom-agent");
     assert_eq!(stat("/etc/edgeloom/node.key"), "640 root");
     assert_eq!(machine.run(&["cat", "/proc/sys/net/ipv4/conf/all/rp_filter"]).trim(), "2");
-}
-
-fn a_worker_that_hangs_is_replaced(node: &Node) {
-    let machine = &node.machine;
-    machine.await_signs_of_life(UNIT, LIMIT);
-    assert_eq!(machine.property(UNIT, "NRestarts"), "0", "the watchdog took one at work for one that hangs");
-    let first = machine.property(UNIT, "MainPID");
-    machine.run(&["kill", "-STOP", &first]);
-    machine.await_that("the watchdog replaces a stopped agent", LIMIT, || {
-        machine.property(UNIT, "NRestarts") == "1" && machine.property(UNIT, "ActiveState") == "active"
-    });
-    assert_ne!(machine.property(UNIT, "MainPID"), first);
-    let journal = machine.run(&["journalctl", "--no-pager", "--unit", UNIT]);
-    assert!(journal.contains("Watchdog timeout"), "{journal}");
 }
 
 /// More in a row than systemd allows by default (5 in 10 s).

@@ -17,7 +17,7 @@ fn the_unit_comes_up_is_watched_and_ends_when_told() {
     let machine = parts.boot();
     machine.run(&["systemctl", "start", UNIT]);
     is_ready_as_the_user_it_should_be(&machine);
-    an_owner_that_hangs_is_replaced(&machine);
+    machine.replaces_what_hangs(UNIT, LIMIT);
     let examination = machine.run(&["edgeloom", "doctor"]);
     assert!(examination.contains("ok       readiness"), "{examination}");
     assert!(examination.contains("none was ever seen"), "{examination}");
@@ -53,19 +53,6 @@ fn is_ready_as_the_user_it_should_be(machine: &Machine) {
     machine.await_that("the owner's beat gives the status", LIMIT, || {
         machine.property(UNIT, "StatusText") == "0 jobs, 0 of 0 nodes online"
     });
-}
-
-fn an_owner_that_hangs_is_replaced(machine: &Machine) {
-    machine.await_signs_of_life(UNIT, LIMIT);
-    assert_eq!(machine.property(UNIT, "NRestarts"), "0", "the watchdog took one at work for one that hangs");
-    let first = machine.property(UNIT, "MainPID");
-    machine.run(&["kill", "-STOP", &first]);
-    machine.await_that("the watchdog replaces a stopped controller", LIMIT, || {
-        machine.property(UNIT, "NRestarts") == "1" && machine.property(UNIT, "ActiveState") == "active"
-    });
-    assert_ne!(machine.property(UNIT, "MainPID"), first);
-    let journal = machine.run(&["journalctl", "--no-pager", "--unit", UNIT]);
-    assert!(journal.contains("Watchdog timeout"), "{journal}");
 }
 
 fn a_refused_configuration_is_not_tried_again(machine: &Machine) {

@@ -7,6 +7,7 @@
 //! the kernel cleans up after, so those of killed tests go at the next start.
 
 mod shipped;
+mod watchdog;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -213,16 +214,6 @@ impl Machine {
     pub fn complaints(&self, unit: &str) -> String {
         let verified = self.attempt(&["systemd-analyze", "verify", "--man=no", unit]);
         text(&verified.stderr).lines().filter(|line| line.contains(unit)).collect()
-    }
-
-    /// Waits for three signs of life of a unit that is watched.
-    #[track_caller]
-    pub fn await_signs_of_life(&self, unit: &str, limit: Duration) {
-        let last = || self.property(unit, "WatchdogTimestampMonotonic");
-        for _ in 0..3 {
-            let before = last();
-            self.await_that("a sign of life", limit, || last() != before);
-        }
     }
 
     /// Asks until the answer is yes; ends the test with the journal where it never is.

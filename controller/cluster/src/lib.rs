@@ -4,16 +4,15 @@
 //! snapshot, the scheduler decides, the checker has to agree; the commit is journaled, and one document a
 //! node goes out in steps that never loop a packet nor overbook a link.
 //!
-//! Pure: `model record documents barrier booking topology missing pulls addresses strategy capacity throughput demand cordon follow
-//! replan events moves holding lost rebuild salvage prefetch known
-//! copies regain vault usage` (but for its archive). Acting: `journal store directory transfer outbox registry`.
-//! One owner holds it together.
+//! Acting: `cluster directory journal outbox owner registry state store transfer`, and the archive of `usage`. All others are
+//! pure, but that a few log what they note. One owner holds it together.
 
 mod addresses;
 mod barrier;
 mod batch;
 mod booking;
 mod capacity;
+mod change;
 mod cluster;
 mod copies;
 mod cordon;

@@ -24,6 +24,7 @@ mod minor;
 mod netlink;
 mod network;
 mod object;
+mod orphans;
 mod plan;
 mod probe;
 mod record;
@@ -44,6 +45,7 @@ pub use object::{
     Class, Counter, Element, ForwardAccept, Found, Leaf, Operation, Prefix, Root, Route, Rule, Table,
     TableChange,
 };
+pub use orphans::remove_orphans;
 pub use probe::NetCapabilities;
 pub use settings::{LinkSettings, Settings};
 pub use tag::PULL_PRIORITY;

@@ -16,7 +16,9 @@ const HEADER: usize = 16;
 const UP: u32 = 0x1 | 0x1_0000;
 /// linux/if_link.h.
 const IFLA_IFNAME: u16 = 3;
+const IFLA_MASTER: u16 = 10;
 const IFLA_LINKINFO: u16 = 18;
+const IFLA_LINK_NETNSID: u16 = 37;
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
 /// linux/veth.h.
@@ -31,6 +33,15 @@ pub(crate) struct Link {
     pub(crate) up: bool,
 }
 
+/// One port of a bridge.
+#[derive(Debug)]
+pub(crate) struct Port {
+    pub(crate) name: String,
+    pub(crate) index: u32,
+    /// The number of the namespace that its other end is in; none: this one, or it has no other end.
+    pub(crate) namespace: Option<i32>,
+}
+
 /// What is said of an interface, as far as it is used.
 #[derive(Debug, Default)]
 pub(crate) struct LinkMessage {
@@ -38,6 +49,9 @@ pub(crate) struct LinkMessage {
     flags: u32,
     /// Empty: not said.
     pub(crate) name: String,
+    /// The bridge that it is a port of, and the number of the namespace that its other end is in.
+    master: Option<u32>,
+    namespace: Option<u32>,
     /// Makes a pair of virtual Ethernet interfaces, this one the other end.
     peer: Option<String>,
 }
@@ -63,11 +77,14 @@ impl LinkMessage {
             let pair = [kind, DefaultNla::new(IFLA_INFO_DATA, written(&[peer]))];
             attributes.push(DefaultNla::new(IFLA_LINKINFO, written(&pair)));
         }
-        [vec![0; HEADER], written(&attributes)].concat()
+        let mut header = vec![0; HEADER];
+        header[4..8].copy_from_slice(&self.index.to_ne_bytes());
+        [header, written(&attributes)].concat()
     }
 }
 
-fn written(attributes: &[DefaultNla]) -> Vec<u8> {
+/// Attributes as they go into a message.
+pub(super) fn written(attributes: &[DefaultNla]) -> Vec<u8> {
     let mut bytes = vec![0; attributes.buffer_len()];
     attributes.emit(&mut bytes);
     bytes
@@ -93,9 +110,15 @@ impl Parseable<[u8]> for LinkMessage {
         let mut message = Self { index, flags, ..Self::default() };
         for attribute in NlasIterator::new(attributes) {
             let attribute = attribute?;
-            if attribute.kind() == IFLA_IFNAME {
-                let text = attribute.value().split(|byte| *byte == 0).next().unwrap_or_default();
-                message.name = String::from_utf8_lossy(text).into_owned();
+            let number = || Some(u32::from_ne_bytes(attribute.value().try_into().ok()?));
+            match attribute.kind() {
+                IFLA_IFNAME => {
+                    let text = attribute.value().split(|byte| *byte == 0).next().unwrap_or_default();
+                    message.name = String::from_utf8_lossy(text).into_owned();
+                }
+                IFLA_MASTER => message.master = number(),
+                IFLA_LINK_NETNSID => message.namespace = number(),
+                _ => {}
             }
         }
         Ok(message)
@@ -115,6 +138,25 @@ pub(crate) fn list(connection: &mut Connection<Message>) -> Result<Vec<Link>, Ke
     )
 }
 
+/// The ports of a bridge; none if it is not there.
+pub(crate) fn ports(connection: &mut Connection<Message>, bridge: &str) -> Result<Vec<Port>, KernelError> {
+    let links = connection.dump(
+        || Message::GetLink(LinkMessage::default()),
+        |message| match message {
+            Message::NewLink(link) => Some(link),
+            _ => None,
+        },
+    )?;
+    let bridge = links.iter().find(|link| link.name == bridge).map(|link| link.index);
+    let is_port = |link: &LinkMessage| bridge.is_some() && link.master == bridge;
+    let port = |link: LinkMessage| Port {
+        namespace: link.namespace.and_then(|id| i32::try_from(id).ok()),
+        index: link.index,
+        name: link.name,
+    };
+    Ok(links.into_iter().filter(is_port).map(port).collect())
+}
+
 /// Makes a pair of virtual Ethernet interfaces, down and without addresses.
 pub(crate) fn add_pair(
     connection: &mut Connection<Message>,
@@ -128,6 +170,11 @@ pub(crate) fn add_pair(
 /// Removes an interface, and its peer with it.
 pub(crate) fn remove(connection: &mut Connection<Message>, name: &str) -> Result<(), KernelError> {
     connection.request(Message::DelLink(LinkMessage::named(name)), 0)
+}
+
+/// The same by its index, which is never another's.
+pub(crate) fn remove_index(connection: &mut Connection<Message>, index: u32) -> Result<(), KernelError> {
+    connection.request(Message::DelLink(LinkMessage { index, ..LinkMessage::default() }), 0)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! of a megabyte of code for bonds, tunnels and their like that it never reads. Numbers are of linux/rtnetlink.h.
 
 use super::link::LinkMessage;
+use super::namespace::NamespaceMessage;
 use netlink_packet_core::{
     DecodeError, Emitable, NetlinkDeserializable, NetlinkHeader, NetlinkSerializable, Parseable,
 };
@@ -31,6 +32,8 @@ pub(crate) enum Message {
     NewTrafficClass(TcMessage),
     DelTrafficClass(TcMessage),
     GetTrafficClass(TcMessage),
+    NewNamespace(NamespaceMessage),
+    GetNamespace(NamespaceMessage),
     /// Of another kind: that something changed.
     Other,
 }
@@ -54,6 +57,8 @@ impl Message {
             Self::NewTrafficClass(message) => (40, message),
             Self::DelTrafficClass(message) => (41, message),
             Self::GetTrafficClass(message) => (42, message),
+            Self::NewNamespace(message) => (88, message),
+            Self::GetNamespace(message) => (90, message),
             Self::Other => unreachable!("is only received"),
         }
     }
@@ -85,6 +90,7 @@ impl NetlinkDeserializable for Message {
             32 => Self::NewRule(RuleMessage::parse(payload)?),
             36 => Self::NewQueueDiscipline(TcMessage::parse(payload)?),
             40 => Self::NewTrafficClass(TcMessage::parse(payload)?),
+            88 => Self::NewNamespace(NamespaceMessage::parse(payload)?),
             _ => Self::Other,
         })
     }

@@ -6,6 +6,7 @@
 pub(crate) mod class;
 pub(crate) mod link;
 pub(crate) mod message;
+pub(crate) mod namespace;
 pub(crate) mod neighbour;
 pub(crate) mod nft;
 pub(crate) mod qdisc;

@@ -97,6 +97,26 @@ where
         }
     }
 
+    /// Sends one message that the kernel answers with another.
+    pub(crate) fn ask(&mut self, message: T) -> Result<T, KernelError> {
+        let mut datagram = Vec::new();
+        let sequence = self.append(&mut datagram, message, 0);
+        self.send(&datagram)?;
+        loop {
+            for message in split::<T>(&self.receive()?) {
+                let (header, payload) = message?.into_parts();
+                match payload {
+                    _ if header.sequence_number != sequence => {}
+                    NetlinkPayload::InnerMessage(message) => return Ok(message),
+                    NetlinkPayload::Error(error) => {
+                        return Err(KernelError::Refused { errno: error.raw_code().abs() });
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
     /// Lists objects; `each` sees every one. Begun anew when changes interrupted it.
     pub(crate) fn dump<R>(
         &mut self,

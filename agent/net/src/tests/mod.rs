@@ -7,5 +7,6 @@ mod document;
 mod faults;
 mod foreign;
 mod namespace;
+mod orphans;
 mod pulls;
 mod traffic;

@@ -13,6 +13,7 @@ mod inspect;
 mod limits;
 mod network;
 #[cfg(test)]
+mod ports;
 pub(crate) mod private;
 mod process;
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The one Docker network of the node: bridge and network of the same name, the whole pool as subnet.
 
-use super::{Docker, EngineError, Request, has_status};
+use super::{Docker, EngineError, Request, has_status, ports};
 use crate::engine::{NetworkFlaw, NetworkSpec, label};
 use bollard::Docker as Client;
 use bollard::models::{Ipam, IpamConfig, NetworkCreateRequest, NetworkInspect};
@@ -24,6 +24,7 @@ pub(super) async fn ensure(
             return Err(EngineError::ForeignNetwork { name: wanted.bridge.clone(), node });
         }
         if addresses(&found) == (subnet(wanted), wanted.pool.gateway.to_string()) {
+            ports::drop_orphans(docker, &wanted.bridge, running(&found)).await;
             let name = wanted.bridge.clone();
             match running(&found) {
                 _ if routes_directly(api(&client), found.options.as_ref()) => return Ok(None),

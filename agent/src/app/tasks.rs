@@ -4,7 +4,7 @@
 //! kernel's own files. A container seen for the first time has what it used since its start, and no rates until
 //! the next look.
 
-use crate::engine::{ContainerEngine, Docker, EngineError, FoundContainer, FoundState};
+use crate::engine::{ContainerEngine, Docker, EngineError, FoundContainer, FoundState, Hold};
 use edgeloom_common::report::{TaskTotal, TaskUse};
 use edgeloom_observe::container::Container;
 use std::collections::BTreeMap;
@@ -29,7 +29,8 @@ impl TaskMeter {
     /// Looks at every container that runs.
     pub(super) async fn look(&mut self, engine: &Docker) -> Result<Looked, EngineError> {
         let mut running = engine.list().await?;
-        running.retain(|found| found.state == FoundState::Running);
+        // One that the engine does not answer for would keep the figures of all others back.
+        running.retain(|found| found.state == FoundState::Running && found.hold == Hold::Free);
         self.followed.retain(|id, _| running.iter().any(|found| found.id == *id));
         let mut looked = Looked::default();
         for found in running {

@@ -188,6 +188,29 @@ async fn start_and_end_are_told_with_their_times(engine: &impl ContainerEngine, 
     engine.remove(&id).await.unwrap();
 }
 
+/// As after a start that was asked for by an agent that died, and carried out once the next one had looked.
+async fn what_was_started_since_it_was_found_is_not_started_again(
+    engine: &impl ContainerEngine,
+    image: &ImageRef,
+) {
+    let spec = task("late", image);
+    let id = engine.create(&spec, BRIDGE).await.unwrap();
+    let found = async || {
+        let found = engine.list().await.unwrap();
+        found.into_iter().find(|container| container.id == id).unwrap()
+    };
+    let created = found().await;
+    engine.resume(&created).await.unwrap();
+    tokio::time::sleep(SETTLING).await;
+    engine.stop(&id).await.unwrap();
+    let ended = found().await;
+    engine.resume(&created).await.unwrap();
+    assert_eq!(found().await, ended, "it ran once");
+    engine.resume(&ended).await.unwrap();
+    assert_eq!(found().await.state, FoundState::Running);
+    engine.remove(&id).await.unwrap();
+}
+
 async fn contract(engine: &impl ContainerEngine, image: &ImageRef) {
     a_container_lives_from_creation_to_removal(engine, image).await;
     limits_change_in_place_and_outlive_a_start(engine, image).await;
@@ -196,6 +219,7 @@ async fn contract(engine: &impl ContainerEngine, image: &ImageRef) {
     a_container_is_stopped_and_started_but_not_after_its_network_was_made_anew(engine, image).await;
     logs_end_with_the_receiver(engine, image).await;
     start_and_end_are_told_with_their_times(engine, image).await;
+    what_was_started_since_it_was_found_is_not_started_again(engine, image).await;
     hosting::a_port_of_the_host_leads_to_one_container(engine, image).await;
     hosting::a_folder_of_the_host_has_to_be_allowed(engine, image).await;
 }

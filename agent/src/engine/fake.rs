@@ -8,14 +8,17 @@ mod verbs;
 pub use samples::{DIGEST, document, found, owner, spec};
 pub use trials::Script;
 
-use super::{EngineError, FoundContainer, FoundState, Hosting, NetworkSpec, TaskKey};
+use super::{EngineError, FoundContainer, FoundState, Hold, Hosting, NetworkSpec, TaskKey};
 use edgeloom_common::confidential::Login;
 use edgeloom_common::job::HostPort;
 use edgeloom_common::units::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
+
+/// Between two looks at a container that nobody is let at.
+const LOOK_PERIOD: Duration = Duration::from_millis(100);
 
 /// The engine; clones share their state, as clients of one daemon do.
 #[derive(Debug, Clone, Default)]
@@ -49,6 +52,8 @@ struct State {
     hosting: Hosting,
     /// Ports of the host that containers have, by their ids.
     ports: BTreeMap<String, Vec<HostPort>>,
+    /// Tasks whose containers nobody is let at.
+    held: BTreeSet<TaskKey>,
 }
 
 impl State {
@@ -169,6 +174,32 @@ impl FakeEngine {
             end(container, code);
         }
         state.changed();
+    }
+
+    /// Answers for the task's container no more: it shows this, and what is asked of it does not end.
+    pub fn hold(&self, key: &TaskKey, shown: FoundState, hold: Hold) {
+        let mut state = self.state();
+        for container in state.containers.values_mut().filter(|container| container.key == *key) {
+            (container.state, container.hold) = (shown, hold);
+        }
+        match hold {
+            Hold::Free => state.held.remove(key),
+            Hold::Brief | Hold::Long => state.held.insert(key.clone()),
+        };
+        state.changed();
+    }
+
+    /// The same, before anybody has noticed.
+    pub fn hold_unseen(&self, key: &TaskKey) {
+        self.state().held.insert(key.clone());
+    }
+
+    /// Returns once the engine lets somebody at the container.
+    async fn until_free(&self, id: &str) {
+        let key = self.state().containers.get(id).map(|container| container.key.clone());
+        while key.as_ref().is_some_and(|key| self.state().held.contains(key)) {
+            tokio::time::sleep(LOOK_PERIOD).await;
+        }
     }
 
     /// How often the task's container was started.

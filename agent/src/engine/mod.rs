@@ -90,6 +90,18 @@ pub struct FoundContainer {
     pub limits: FoundLimits,
     pub state: FoundState,
     pub times: Times,
+    pub hold: Hold,
+}
+
+/// Whether the engine lets anybody at a container. While it does not, nothing that is asked of it ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Hold {
+    #[default]
+    Free,
+    /// It did not answer, as happens to a busy one.
+    Brief,
+    /// It has not answered for so long that it will not before it is started anew.
+    Long,
 }
 
 /// When a container was started last and when it ended after that, by the engine's clock, in milliseconds since
@@ -318,6 +330,9 @@ pub trait ContainerEngine: Send + Sync + 'static {
     ) -> impl Future<Output = Result<String, EngineError>> + Send;
     /// Starts it; running already is well. One whose network was made anew is [`EngineError::NetworkGone`].
     fn start(&self, id: &str) -> impl Future<Output = Result<(), EngineError>> + Send;
+    /// Starts a container that was found, unless it was started since: an engine may carry a start out long after
+    /// whoever asked for it has died, and what runs to its end would run twice.
+    fn resume(&self, found: &FoundContainer) -> impl Future<Output = Result<(), EngineError>> + Send;
     /// Stops it, with two seconds' grace; stopped or gone already is well.
     fn stop(&self, id: &str) -> impl Future<Output = Result<(), EngineError>> + Send;
     /// Changes the limits of a container, running or not, in place. A memory limit is never set below what

@@ -4,7 +4,7 @@
 //! [`Action::Nothing`]. A container that runs with the wanted spec is adopted whoever started it, even
 //! while the network is being worked on: nothing healthy is restarted.
 
-use crate::engine::{FoundContainer, FoundState, Limits};
+use crate::engine::{FoundContainer, FoundState, Hold, Limits};
 use edgeloom_common::desired::ContainerSpec;
 
 /// All that decides the next action of one task.
@@ -94,6 +94,7 @@ pub(crate) fn step(situation: &Situation<'_>) -> Action {
 fn remove(situation: &Situation<'_>, found: &FoundContainer) -> Action {
     match found.state {
         FoundState::Changing => Action::Wait(Waiting::Engine),
+        _ if found.hold != Hold::Free => Action::Wait(Waiting::Engine),
         _ if situation.pausing => Action::Wait(Waiting::Pause),
         _ => Action::Remove,
     }
@@ -103,6 +104,11 @@ fn remove(situation: &Situation<'_>, found: &FoundContainer) -> Action {
 fn keep(situation: &Situation<'_>, wanted: &ContainerSpec, found: &FoundContainer) -> Action {
     let limited = found.limits.are(Limits::of(wanted));
     match found.state {
+        // Whatever is asked of it would not end.
+        state if found.hold != Hold::Free => match state {
+            FoundState::Running if !situation.silence => Action::Nothing,
+            _ => Action::Wait(Waiting::Engine),
+        },
         FoundState::Running | FoundState::Paused if situation.silence => {
             if situation.pausing {
                 Action::Wait(Waiting::Pause)
@@ -213,6 +219,26 @@ mod tests {
         let situation =
             Situation { network_applied: false, pausing: true, ..situation(Some(&wanted), Some(&found)) };
         assert_eq!(step(&situation), Action::Nothing);
+    }
+
+    #[test]
+    fn nothing_is_asked_of_a_container_that_the_engine_does_not_answer_for() {
+        let (wanted, other) = (spec("t", "h1"), spec("t", "h2"));
+        let ended =
+            [FoundState::Created, FoundState::Exited(Some(1)), FoundState::Exited(None), FoundState::Dead];
+        for hold in [Hold::Brief, Hold::Long] {
+            let held = |state| FoundContainer { hold, ..found("t", "h1", state) };
+            let runs = held(FoundState::Running);
+            assert_eq!(step(&situation(Some(&wanted), Some(&runs))), Action::Nothing);
+            for found in ended.map(held) {
+                assert_eq!(step(&situation(Some(&wanted), Some(&found))), Action::Wait(Waiting::Engine));
+            }
+            for found in ended.map(held).iter().chain([&runs]) {
+                for unwanted in [None, Some(&other)] {
+                    assert_eq!(step(&situation(unwanted, Some(found))), Action::Wait(Waiting::Engine));
+                }
+            }
+        }
     }
 
     #[test]

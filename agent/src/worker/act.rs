@@ -3,8 +3,8 @@
 use super::NodeState;
 use crate::contact::ContactFile;
 use crate::engine::{
-    ContainerEngine, EngineError, FoundContainer, FoundState, Limits, NetworkFlaw, NetworkSpec, PullProgress,
-    TaskKey, Times,
+    ContainerEngine, EngineError, FoundContainer, FoundState, Hold, Limits, NetworkFlaw, NetworkSpec,
+    PullProgress, TaskKey, Times,
 };
 use crate::network::{NetworkError, NetworkThread};
 use crate::secrets::{SecretFiles, Values};
@@ -25,7 +25,7 @@ pub(super) enum Todo {
     Save(Arc<DesiredState>, Arc<Confidential>),
     EnsureNetwork(Pool),
     Apply(Arc<DesiredState>),
-    /// List containers; the number tells how many actions had begun before.
+    /// List containers; the number tells how many actions had begun and ended before.
     List(u64),
     LookForImage(ImageRef),
     Pull(ImageRef, Option<Login>, watch::Sender<PullProgress>),
@@ -113,8 +113,8 @@ impl<E: ContainerEngine> Actions<E> {
                 let version = document.version();
                 Done::Applied(version, network.apply(document).await)
             })),
-            Todo::List(begun) => {
-                drop(self.running.spawn(async move { Done::Listed(begun, engine.list().await) }));
+            Todo::List(turns) => {
+                drop(self.running.spawn(async move { Done::Listed(turns, engine.list().await) }));
             }
             Todo::LookForImage(image) => drop(self.running.spawn(async move {
                 let present = engine.image_present(&image).await;
@@ -134,7 +134,14 @@ impl<E: ContainerEngine> Actions<E> {
             }
             Todo::Start(container, values) => {
                 let files = self.files.secrets.clone();
-                self.running.spawn(start(engine, container, (files, values)));
+                self.running.spawn(async move {
+                    // Anew each time: after a reboot they are gone, and a value may be another since.
+                    let started = match files.write(&container.key, &values) {
+                        Ok(()) => engine.resume(&container).await,
+                        Err(error) => Err(error.into()),
+                    };
+                    started_as(container, started)
+                });
             }
             Todo::Limit(container, limits) => drop(self.running.spawn(async move {
                 let limited = engine.limit(&container.id, limits).await;
@@ -189,23 +196,16 @@ async fn create<E: ContainerEngine>(
             let limits = Limits::of(&spec).into();
             let (address, state) = (Some(spec.address), FoundState::Created);
             let (spec_hash, times) = (spec.spec_hash, Times::default());
-            let container = FoundContainer { id, key, spec_hash, address, limits, state, times };
-            start(engine, container, (files, values)).await
+            let container =
+                FoundContainer { id, key, spec_hash, address, limits, state, times, hold: Hold::Free };
+            let started = engine.start(&container.id).await;
+            started_as(container, started)
         }
     }
 }
 
-/// The files are written anew each time: after a reboot they are gone, and a value may be another since.
-async fn start<E: ContainerEngine>(
-    engine: Arc<E>,
-    container: FoundContainer,
-    (files, values): Secrets,
-) -> Done {
-    let started = match files.write(&container.key, &values) {
-        Ok(()) => engine.start(&container.id).await,
-        Err(error) => Err(error.into()),
-    };
-    // When that was, the next list tells.
+/// When that was, the next list tells.
+fn started_as(container: FoundContainer, started: Result<(), EngineError>) -> Done {
     let (state, times) = match started {
         Ok(()) => (FoundState::Running, Times::default()),
         Err(_) => (container.state, container.times),

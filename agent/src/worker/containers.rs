@@ -4,7 +4,7 @@ use super::act::Todo;
 use super::contact::Contact;
 use super::images::Images;
 use super::task::Task;
-use crate::engine::{EngineError, FoundContainer, FoundState, Limits, TaskKey, Times};
+use crate::engine::{EngineError, FoundContainer, FoundState, Hold, Limits, TaskKey, Times};
 use crate::secrets::Values;
 use crate::store::{End, Event, History};
 use crate::task::step::{Action, Image, Situation, Waiting, step};
@@ -13,10 +13,13 @@ use edgeloom_common::desired::{ContainerSpec, DesiredState};
 use edgeloom_common::ids::SecretName;
 use edgeloom_common::report::Outcome;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// Engine actions at a time: Docker starts containers faster side by side, up to about this many.
 const ACTIONS_MAX: usize = 8;
+/// An action that takes longer may never end; starting a container on a slow flash card takes seconds.
+const STUCK_AFTER: Duration = Duration::from_secs(20);
 
 /// Found containers and tasks.
 #[derive(Debug)]
@@ -26,8 +29,10 @@ pub(super) struct Containers {
     pub(super) tasks: BTreeMap<TaskKey, Task>,
     pub(super) engine_error: String,
     history: History,
-    /// Actions begun so far: a list that an action overtook is out of date.
-    begun: u64,
+    /// Actions begun and ended so far: a list that an action overtook is out of date.
+    turns: u64,
+    /// When the last of them was.
+    turned: Option<Instant>,
     listing: bool,
     look: bool,
     /// The engine was away: what ended meanwhile did not fail.
@@ -41,7 +46,8 @@ impl Containers {
             tasks: BTreeMap::new(),
             engine_error: String::new(),
             history,
-            begun: 0,
+            turns: 0,
+            turned: None,
             listing: false,
             look: true,
             away: false,
@@ -99,6 +105,20 @@ impl Containers {
         self.tasks.values().filter(|task| task.busy.is_some()).count()
     }
 
+    fn is_busy(&self, key: &TaskKey) -> bool {
+        self.tasks.get(key).is_some_and(|task| task.busy.is_some())
+    }
+
+    /// What is under way does not end. The other containers are to be seen all the same.
+    fn is_stuck(&self, now: Instant) -> bool {
+        self.turned.is_some_and(|turned| STUCK_AFTER <= now - turned)
+    }
+
+    fn turned(&mut self, now: Instant) {
+        self.turns += 1;
+        self.turned = Some(now);
+    }
+
     /// One step for each task that can take one, and a list when nothing is under way.
     pub(super) fn next_actions(
         &mut self,
@@ -107,10 +127,10 @@ impl Containers {
     ) -> Vec<Todo> {
         document.into_iter().for_each(|document| self.note_ends(document));
         let mut todo = document.map(|document| self.steps(document, context)).unwrap_or_default();
-        if self.look && !self.listing && self.busy() == 0 {
+        if self.look && !self.listing && (self.busy() == 0 || self.is_stuck(context.now)) {
             self.look = false;
             self.listing = true;
-            todo.push(Todo::List(self.begun));
+            todo.push(Todo::List(self.turns));
         }
         todo
     }
@@ -156,7 +176,7 @@ impl Containers {
         {
             self.count_restart(key, *exit_code);
         }
-        self.begun += 1;
+        self.turned(context.now);
         self.tasks.entry(key.clone()).or_default().busy = Some(action);
         Some(todo)
     }
@@ -195,7 +215,8 @@ impl Containers {
     }
 
     /// Keeps the ends of containers that are not to be started again, so that one that somebody removes is not
-    /// taken for one that never ran.
+    /// taken for one that never ran. Nor can one be that the engine does not let go of, however many attempts
+    /// are left.
     fn note_ends(&mut self, document: &DesiredState) {
         for spec in document.containers.iter().filter(|spec| spec.to_end.is_some()) {
             let key = TaskKey::of(spec);
@@ -204,7 +225,8 @@ impl Containers {
             let known = self.end(&key, &spec.spec_hash).is_some();
             let FoundState::Exited(exit_code) = found.state else { continue };
             let attempts = self.history.restarts(&key) + 1;
-            if busy || known || found.spec_hash != spec.spec_hash || !is_over(spec, exit_code, attempts) {
+            let over = is_over(spec, exit_code, attempts) || found.hold == Hold::Long;
+            if busy || known || found.spec_hash != spec.spec_hash || !over {
                 continue;
             }
             let Times { started_ms, finished_ms } = found.times;
@@ -217,7 +239,8 @@ impl Containers {
 
     fn address_free(&self, key: &TaskKey, spec: &ContainerSpec) -> bool {
         let holds = |other: &FoundContainer| {
-            other.key != *key && other.state.is_up() && other.address == Some(spec.address)
+            let has_it = other.state.is_up() || other.hold != Hold::Free;
+            other.key != *key && has_it && other.address == Some(spec.address)
         };
         !self.found.iter().flat_map(BTreeMap::values).any(holds)
     }
@@ -232,7 +255,7 @@ impl Containers {
 
     pub(super) fn listed(
         &mut self,
-        begun: u64,
+        turns: u64,
         listed: Result<Vec<FoundContainer>, EngineError>,
         now: Instant,
     ) {
@@ -242,20 +265,28 @@ impl Containers {
                 self.engine_error = error.to_string();
                 return;
             }
-            Ok(_) if begun != self.begun => {
+            Ok(_) if turns != self.turns => {
                 self.look = true;
                 return;
             }
             Ok(listed) => listed,
         };
         self.engine_error.clear();
-        let before = self.found.take().filter(|_| !self.away).unwrap_or_default();
-        self.away = false;
-        for container in &listed {
-            self.compare(container, before.get(&container.key), now);
+        // What is done to a container is known better by who does it.
+        let (mut found, mut before): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            self.found.take().unwrap_or_default().into_iter().partition(|(key, _)| self.is_busy(key));
+        if std::mem::take(&mut self.away) {
+            before.clear();
         }
-        self.tasks.values_mut().for_each(|task| task.in_doubt = false);
-        self.found = Some(listed.into_iter().map(|container| (container.key.clone(), container)).collect());
+        for container in listed {
+            if self.is_busy(&container.key) {
+                continue;
+            }
+            self.compare(&container, before.get(&container.key), now);
+            found.insert(container.key.clone(), container);
+        }
+        self.tasks.values_mut().filter(|task| task.busy.is_none()).for_each(|task| task.in_doubt = false);
+        self.found = Some(found);
     }
 
     /// A container that was seen running and has ended is started again after a pause; one that was
@@ -279,6 +310,7 @@ impl Containers {
         started: &Result<(), EngineError>,
         now: Instant,
     ) {
+        self.turned(now);
         self.tasks.entry(key.clone()).or_default().started(started, now);
         if let Err(error) = started {
             tracing::warn!(job = %key.job, task = %key.task, %error, "container did not start");
@@ -295,6 +327,7 @@ impl Containers {
         limited: Result<(), EngineError>,
         now: Instant,
     ) {
+        self.turned(now);
         self.look = true;
         let refused = limited.err().map(|error| format!("task {}: {error}", container.key));
         if refused.is_none() {
@@ -304,6 +337,7 @@ impl Containers {
     }
 
     pub(super) fn stopped(&mut self, key: TaskKey, stopped: Result<(), EngineError>, now: Instant) {
+        self.turned(now);
         self.look = true;
         if stopped.is_ok() {
             tracing::info!(job = %key.job, task = %key.task, "stopped: the controller was not heard of for too long");
@@ -324,6 +358,7 @@ impl Containers {
         removed: Result<(), EngineError>,
         now: Instant,
     ) {
+        self.turned(now);
         let key = &container.key;
         let task = self.tasks.entry(key.clone()).or_default();
         if let Err(error) = removed {

@@ -2,7 +2,7 @@
 
 use super::NodeState;
 use super::containers::{Context, by_key};
-use crate::engine::{FoundContainer, FoundState, TaskKey};
+use crate::engine::{FoundContainer, FoundState, Hold, TaskKey};
 use crate::task::step::Action;
 use edgeloom_common::desired::{ContainerSpec, SCHEMA};
 use edgeloom_common::report::{ContainerPhase, ContainerState, Observed, Outcome};
@@ -14,6 +14,9 @@ const PROBLEMS_MAX: usize = 32;
 
 /// Why a task does not start whose secrets are not here.
 const UNTOLD: &str = "waits for the values of its secrets, which only the controller can send";
+
+/// Why nothing becomes of a container.
+const HELD: &str = "docker does not answer for this container, which it neither starts nor removes; restart docker on the node";
 
 /// Why a task is stopped that is to stop without the controller.
 const SILENCE: &str = "stopped until the controller, not heard of for too long, sends its document";
@@ -80,6 +83,13 @@ impl NodeState {
             error = told(end.outcome);
         } else if phase != ContainerPhase::Running && wanted.is_some_and(|spec| !context.knows_values(spec)) {
             error = UNTOLD.to_owned();
+        }
+        if found.is_some_and(|found| found.hold == Hold::Long) {
+            error = [error.as_str(), HELD]
+                .into_iter()
+                .filter(|text| !text.is_empty())
+                .collect::<Vec<_>>()
+                .join("; ");
         }
         let times = found.map(|found| found.times).unwrap_or_default();
         ContainerState {

@@ -231,7 +231,7 @@ impl NodeState {
             }
             Done::NetworkEnsured(pool, ensured) => self.kernel.ensured(pool, ensured, now),
             Done::Applied(version, applied) => self.kernel.applied(version, applied, now),
-            Done::Listed(begun, listed) => self.containers.listed(begun, listed, now),
+            Done::Listed(turns, listed) => self.containers.listed(turns, listed, now),
             Done::ImageLooked(image, found) => self.images.looked(&image, found, now),
             Done::Pulled(image, pulled) => self.images.pulled(&image, pulled, now),
             Done::Started(key, container, started) => self.started(key, container, &started, now),
@@ -356,11 +356,11 @@ mod tests {
         state.engine_restarted();
         assert!(told(&state));
         let both = ["a", "b"].map(|task| found(task, "h1", FoundState::Running)).to_vec();
-        let begun = state.next_actions(Instant::now()).into_iter().find_map(|todo| match todo {
-            Todo::List(begun) => Some(begun),
+        let turns = state.next_actions(Instant::now()).into_iter().find_map(|todo| match todo {
+            Todo::List(turns) => Some(turns),
             _ => None,
         });
-        state.absorb(Done::Listed(begun.unwrap(), Ok(both)), Instant::now());
+        state.absorb(Done::Listed(turns.unwrap(), Ok(both)), Instant::now());
         assert_eq!(steps(&mut state), ["remove"]);
         state.absorb(Done::Removed(found("b", "h1", FoundState::Running), Ok(())), Instant::now());
         assert!(!told(&state));

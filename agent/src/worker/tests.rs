@@ -11,7 +11,7 @@ use super::contact::Contact;
 use super::{Command, NodeState, Settings, Worker};
 use crate::contact::{ContactFile, Past};
 use crate::engine::fake::{DIGEST, FakeEngine, document, found, owner, spec};
-use crate::engine::{ContainerEngine, EngineError, FoundState, Limits, TaskKey};
+use crate::engine::{ContainerEngine, EngineError, FoundState, Hold, Limits, TaskKey};
 use crate::network::NetworkThread;
 use crate::secrets::SecretFiles;
 use crate::store::{DesiredFile, History, StateError};

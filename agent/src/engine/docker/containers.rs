@@ -1,7 +1,7 @@
 //! Containers of ours: made from a spec, found by their labels.
 
 use super::{Docker, EngineError, FoundContainer, Request, forgotten, has_status, hosting, limits};
-use crate::engine::{FoundLimits, FoundState, Limits, TaskKey, Times, label};
+use crate::engine::{FoundLimits, FoundState, Hold, Limits, TaskKey, Times, label};
 use bollard::models::{
     ContainerCreateBody, ContainerSummary, ContainerSummaryStateEnum, EndpointIpamConfig, EndpointSettings,
     HostConfig, HostConfigLogConfig, Mount, MountType, NetworkingConfig, RestartPolicy,
@@ -55,6 +55,7 @@ fn found(summary: ContainerSummary) -> Option<FoundContainer> {
         limits: FoundLimits::default(),
         state,
         times: Times::default(),
+        hold: Hold::Free,
     })
 }
 
@@ -181,6 +182,17 @@ async fn request_start(docker: &Docker, id: &str) -> Result<(), EngineError> {
 fn is_network_gone(refusal: &EngineError) -> bool {
     let EngineError::Refused { status: 404, reason, .. } = refusal else { return false };
     reason.split_once("network ").is_some_and(|(_, rest)| rest.contains("not found"))
+}
+
+/// Docker answers the question only when a start that is under way is done.
+pub(super) async fn resume(docker: &Docker, found: &FoundContainer) -> Result<(), EngineError> {
+    match limits::times(docker, &found.id).await? {
+        Some(times) if times.started_ms != found.times.started_ms => {
+            tracing::info!(container = found.id, "docker has started it meanwhile, as it was asked before");
+            Ok(())
+        }
+        _ => start(docker, &found.id).await,
+    }
 }
 
 pub(super) async fn stop(docker: &Docker, id: &str) -> Result<(), EngineError> {

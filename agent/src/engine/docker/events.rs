@@ -47,9 +47,14 @@ fn tell(docker: &Docker, event: &EventMessage, changes: &Changes) -> bool {
         changes.image();
     }
     let Some(actor) = event.actor.as_ref().filter(|actor| is_ours(docker, actor)) else { return true };
-    // Started again between two lists, it shows the state that it had.
-    if action == "update" || action == "start" {
-        actor.id.iter().for_each(|id| docker.limits.forget(id));
+    let id = actor.id.as_deref().unwrap_or_default();
+    docker.limits.heard(id);
+    match action {
+        "update" => docker.limits.forget(id),
+        // Started again between two lists, it shows the state that it had.
+        "start" => docker.limits.started(id),
+        "die" => docker.limits.ended(id, event),
+        _ => {}
     }
     changes.container()
 }

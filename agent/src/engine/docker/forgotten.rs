@@ -54,7 +54,7 @@ fn kill(process: Pid) -> Result<(), Errno> {
 }
 
 /// Whatever runs in the container's control group, or in one below it.
-fn processes(id: &str) -> Vec<Pid> {
+pub(super) fn processes(id: &str) -> Vec<Pid> {
     if id.len() != ID_LENGTH || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Vec::new();
     }
@@ -67,6 +67,16 @@ fn is_in(pid: Pid, id: &str) -> bool {
     let groups = Path::new("/proc").join(pid.as_raw_nonzero().to_string()).join("cgroup");
     // One that has ended meanwhile is in none.
     std::fs::read_to_string(groups).is_ok_and(|groups| groups.contains(id))
+        && lives(pid.as_raw_nonzero().get())
+}
+
+/// The process is there, and not only for its parent to learn how it ended: field 3 of stat, proc(5).
+pub(super) fn lives(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    // The name before it may hold anything.
+    stat.is_ok_and(|stat| {
+        stat.rsplit(')').next().is_some_and(|rest| !rest.trim_start().starts_with(['Z', 'X']))
+    })
 }
 
 #[cfg(test)]

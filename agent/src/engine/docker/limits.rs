@@ -4,9 +4,10 @@
 //! list itself. So what was read stays known until the list shows another state, an event says that it changed,
 //! or the stream of events, which may have missed one, begins anew.
 
-use super::{Docker, EngineError, FoundContainer, Request, has_status, times};
+use super::held::Held;
+use super::{Docker, EngineError, FoundContainer, Request, forgotten, has_status, times};
 use crate::engine::{FoundLimits, FoundState, Limits, Times};
-use bollard::models::{ContainerUpdateBody, HostConfig};
+use bollard::models::{ContainerUpdateBody, EventMessage, HostConfig};
 use bollard::query_parameters::{InspectContainerOptions, StatsOptionsBuilder};
 use edgeloom_common::units::{Bytes, MilliCores};
 use futures_util::StreamExt;
@@ -14,7 +15,6 @@ use futures_util::future::try_join_all;
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use tokio::time::timeout;
 
 /// Period of the processor's limit, in microseconds: the kernel's default.
@@ -23,10 +23,6 @@ const PERIOD_US: i64 = 100_000;
 const QUOTA_LIFTED: i64 = -1;
 /// Docker refuses to take a memory limit away again; one that no machine reaches serves.
 const MEMORY_LIFTED: i64 = 1 << 60;
-
-/// An inspect that takes longer is of a container that Docker does not let go of, as happens when several end at
-/// once; until it does, that container is known by the list alone.
-const INSPECT_WAIT: Duration = Duration::from_secs(10);
 
 /// What was read since the stream of events began.
 #[derive(Debug, Default)]
@@ -37,6 +33,7 @@ struct Read {
     /// By container id, with the state that the list showed then.
     containers: BTreeMap<String, (FoundState, Inspected)>,
     support: Option<Support>,
+    held: Held,
 }
 
 /// What only an inspect tells.
@@ -44,6 +41,15 @@ struct Read {
 struct Inspected {
     limits: Limits,
     times: Times,
+    /// Its first process, while it runs.
+    process: Option<i32>,
+}
+
+impl Inspected {
+    /// A container whose first process has gone does not run, whatever the list shows.
+    fn is_current(self) -> bool {
+        self.process.is_none_or(forgotten::lives)
+    }
 }
 
 /// What the kernel can limit; Docker keeps a zero for what it cannot.
@@ -59,6 +65,13 @@ impl Support {
     }
 }
 
+impl Read {
+    fn retain(&mut self, listed: &BTreeSet<&String>) {
+        self.containers.retain(|id, _| listed.contains(id));
+        self.held.retain(listed);
+    }
+}
+
 impl Known {
     fn read(&self) -> MutexGuard<'_, Read> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -66,6 +79,21 @@ impl Known {
 
     pub(super) fn forget(&self, id: &str) {
         self.read().containers.remove(id);
+    }
+
+    /// An event told something of the container.
+    pub(super) fn heard(&self, id: &str) {
+        self.read().held.heard(id);
+    }
+
+    /// An event told that it runs, with limits that may be others.
+    pub(super) fn started(&self, id: &str) {
+        self.forget(id);
+        self.read().held.started(id);
+    }
+
+    pub(super) fn ended(&self, id: &str, event: &EventMessage) {
+        self.read().held.ended(id, event);
     }
 
     pub(super) fn forget_all(&self) {
@@ -104,7 +132,7 @@ pub(super) async fn look_up(
     found: Vec<FoundContainer>,
 ) -> Result<Vec<FoundContainer>, EngineError> {
     let listed: BTreeSet<&String> = found.iter().map(|container| &container.id).collect();
-    docker.limits.read().containers.retain(|id, _| listed.contains(id));
+    docker.limits.read().retain(&listed);
     let support = support(docker).await?;
     let whole = found.into_iter().map(|container| whole(docker, support, container));
     let whole: Vec<Option<FoundContainer>> = try_join_all(whole).await?;
@@ -117,18 +145,30 @@ async fn whole(
     support: Support,
     container: FoundContainer,
 ) -> Result<Option<FoundContainer>, EngineError> {
-    let known = docker.limits.read().containers.get(&container.id).copied();
-    let inspected = match known.filter(|(state, _)| *state == container.state) {
-        Some((_, inspected)) => Some(inspected),
-        None => match timeout(INSPECT_WAIT, inspect(docker, &container.id, Some(container.state))).await {
-            Ok(inspected) => inspected?,
-            // Docker holds a lock on this one; the others are listed all the same.
-            Err(_) => return Ok(Some(container)),
-        },
+    let whole = |it: Inspected, container: FoundContainer| FoundContainer {
+        limits: support.found(it.limits),
+        times: it.times,
+        ..container
     };
-    let whole =
-        |it: Inspected| FoundContainer { limits: support.found(it.limits), times: it.times, ..container };
-    Ok(inspected.map(whole))
+    let known = docker.limits.read().containers.get(&container.id).copied();
+    if let Some((_, it)) = known.filter(|(state, it)| *state == container.state && it.is_current()) {
+        return Ok(Some(whole(it, container)));
+    }
+    let patience = docker.patience;
+    if docker.limits.read().held.may_be_asked(&container.id, patience) {
+        let asking = inspect(docker, &container.id, Some(container.state));
+        if let Ok(inspected) = timeout(patience.answer, asking).await {
+            let inspected = inspected?;
+            docker.limits.read().held.answered(&container.id);
+            return Ok(inspected.map(|it| whole(it, container)));
+        }
+        docker.limits.read().held.unanswered(&container.id);
+    }
+    let container = match known {
+        Some((_, it)) => whole(it, container),
+        None => container,
+    };
+    Ok(Some(docker.limits.read().held.shown(container, patience)))
 }
 
 async fn support(docker: &Docker) -> Result<Support, EngineError> {
@@ -145,6 +185,11 @@ async fn support(docker: &Docker) -> Result<Support, EngineError> {
     Ok(support)
 }
 
+/// Of the last run; none of a container that is gone.
+pub(super) async fn times(docker: &Docker, id: &str) -> Result<Option<Times>, EngineError> {
+    Ok(inspect(docker, id, None).await?.map(|inspected| inspected.times))
+}
+
 /// `listed` is the state that what is read belongs to.
 async fn inspect(
     docker: &Docker,
@@ -159,8 +204,9 @@ async fn inspect(
         }
     };
     let limits = read(&made.host_config.unwrap_or_default());
-    let times = times::of(&made.state.unwrap_or_default());
-    let inspected = Inspected { limits, times };
+    let state = made.state.unwrap_or_default();
+    let process = state.pid.and_then(|pid| i32::try_from(pid).ok()).filter(|pid| *pid > 0);
+    let inspected = Inspected { limits, times: times::of(&state), process };
     let mut known = docker.limits.read();
     known.containers.extend(listed.map(|state| (id.to_owned(), (state, inspected))));
     Ok(Some(inspected))

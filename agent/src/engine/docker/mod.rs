@@ -7,13 +7,14 @@
 mod containers;
 mod events;
 mod forgotten;
+mod held;
 mod hosting;
 mod images;
 mod inspect;
 mod limits;
 mod network;
-#[cfg(test)]
 mod ports;
+#[cfg(test)]
 pub(crate) mod private;
 mod process;
 #[cfg(test)]
@@ -42,6 +43,7 @@ use edgeloom_blobs::Proxy;
 use edgeloom_common::confidential::Login;
 use edgeloom_common::desired::{ContainerSpec, ImageRef};
 use edgeloom_common::report::ImageStore;
+use held::Patience;
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use tokio::sync::{mpsc, watch};
@@ -61,6 +63,7 @@ pub struct Docker {
     proxy: OnceLock<Proxy>,
     secrets: SecretFiles,
     hosting: Hosting,
+    patience: Patience,
 }
 
 /// What a request was about, for its error.
@@ -76,8 +79,14 @@ impl Docker {
     pub fn new(socket: PathBuf, owner: Owner) -> Self {
         let (client, limits, proxy) = (Mutex::new(None), limits::Known::default(), OnceLock::new());
         let secrets = SecretFiles::new(RUNTIME_DIR.as_ref(), &owner.node);
-        let hosting = Hosting::default();
-        Self { socket, owner, client, limits, proxy, secrets, hosting }
+        let (hosting, patience) = (Hosting::default(), Patience::default());
+        Self { socket, owner, client, limits, proxy, secrets, hosting, patience }
+    }
+
+    /// The same, which waits so long.
+    #[cfg(test)]
+    pub(crate) fn with_patience(self, patience: Patience) -> Self {
+        Self { patience, ..self }
     }
 
     /// The same, whose containers may have this of the node.
@@ -207,6 +216,10 @@ impl ContainerEngine for Docker {
 
     async fn start(&self, id: &str) -> Result<(), EngineError> {
         containers::start(self, id).await
+    }
+
+    async fn resume(&self, found: &FoundContainer) -> Result<(), EngineError> {
+        containers::resume(self, found).await
     }
 
     async fn stop(&self, id: &str) -> Result<(), EngineError> {

@@ -1,6 +1,6 @@
 //! Wanted and found things of the fast tests.
 
-use crate::engine::{FoundContainer, FoundState, Limits, Owner, TaskKey, Times};
+use crate::engine::{FoundContainer, FoundState, Hold, Limits, Owner, TaskKey, Times};
 use edgeloom_common::desired::{ContainerSpec, DesiredState, ImageRef, Pool};
 use edgeloom_common::units::{Bytes, MilliCores};
 use std::collections::BTreeMap;
@@ -47,6 +47,7 @@ pub fn found(task: &str, hash: &str, state: FoundState) -> FoundContainer {
         address: Some(spec.address),
         state,
         times: Times::default(),
+        hold: Hold::Free,
     }
 }
 

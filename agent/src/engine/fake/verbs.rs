@@ -2,8 +2,8 @@
 
 use super::{FakeEngine, end, now_ms, refused};
 use crate::engine::{
-    Changes, ContainerEngine, EngineError, EngineVersion, FoundContainer, FoundState, Limits, LogSelection,
-    NetworkFlaw, NetworkSpec, PullProgress, TaskKey, Times,
+    Changes, ContainerEngine, EngineError, EngineVersion, FoundContainer, FoundState, Hold, Limits,
+    LogSelection, NetworkFlaw, NetworkSpec, PullProgress, TaskKey, Times,
 };
 use edgeloom_common::confidential::Login;
 use edgeloom_common::desired::{ContainerSpec, ImageRef};
@@ -99,6 +99,7 @@ impl ContainerEngine for FakeEngine {
             limits: Limits::of(spec).into(),
             state: FoundState::Created,
             times: Times::default(),
+            hold: Hold::Free,
         };
         state.containers.insert(id.clone(), container);
         let made = state.networks_made;
@@ -108,6 +109,7 @@ impl ContainerEngine for FakeEngine {
     }
 
     async fn start(&self, id: &str) -> Result<(), EngineError> {
+        self.until_free(id).await;
         tokio::task::yield_now().await;
         let mut state = self.state();
         state.check_up()?;
@@ -139,7 +141,17 @@ impl ContainerEngine for FakeEngine {
         Ok(())
     }
 
+    async fn resume(&self, found: &FoundContainer) -> Result<(), EngineError> {
+        self.until_free(&found.id).await;
+        let now = self.state().containers.get(&found.id).map(|container| container.times.started_ms);
+        match now {
+            Some(started_ms) if started_ms != found.times.started_ms => self.state().check_up(),
+            _ => self.start(&found.id).await,
+        }
+    }
+
     async fn stop(&self, id: &str) -> Result<(), EngineError> {
+        self.until_free(id).await;
         tokio::task::yield_now().await;
         let mut state = self.state();
         state.check_up()?;
@@ -153,6 +165,7 @@ impl ContainerEngine for FakeEngine {
     }
 
     async fn limit(&self, id: &str, limits: Limits) -> Result<(), EngineError> {
+        self.until_free(id).await;
         tokio::task::yield_now().await;
         let mut state = self.state();
         state.check_up()?;
@@ -169,6 +182,7 @@ impl ContainerEngine for FakeEngine {
     }
 
     async fn remove(&self, id: &str) -> Result<(), EngineError> {
+        self.until_free(id).await;
         tokio::task::yield_now().await;
         let mut state = self.state();
         state.check_up()?;

@@ -143,3 +143,68 @@ async fn a_job_of_the_same_name_runs_though_an_earlier_one_ended() {
     }
     assert_eq!(node.engine.starts(&key("a")), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_end_that_the_engine_does_not_tell_is_told_as_unknown_and_not_waited_for() {
+    let node = Node::new();
+    let mut agent = node.agent();
+    agent.tell(document(1, vec![ending(3, 1)])).await;
+    runs(&mut agent).await;
+    node.engine.hold(&key("a"), FoundState::Running, Hold::Brief);
+    settle().await;
+    node.engine.hold(&key("a"), FoundState::Exited(None), Hold::Long);
+    let seen = over(&mut agent).await;
+    assert_eq!(
+        (seen.phase, seen.outcome),
+        (ContainerPhase::Failed, Some(Outcome { exit_code: None, attempts: 1 }))
+    );
+    assert!(seen.detail.contains("restart docker"), "{}", seen.detail);
+    agent.kill().await;
+    assert_eq!(over(&mut node.agent()).await.outcome, seen.outcome, "whoever comes back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_code_that_is_known_counts_though_nobody_is_let_at_the_container() {
+    let node = Node::new();
+    let mut agent = node.agent();
+    agent.tell(document(1, vec![ending(1, 1)])).await;
+    runs(&mut agent).await;
+    node.engine.hold(&key("a"), FoundState::Exited(Some(0)), Hold::Brief);
+    assert_eq!(over(&mut agent).await.outcome, outcome(0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_waits_for_a_busy_engine_and_is_tried_again() {
+    let node = Node::new();
+    let mut agent = node.agent();
+    agent.tell(document(1, vec![ending(1, 1)])).await;
+    runs(&mut agent).await;
+    node.engine.hold(&key("a"), FoundState::Exited(Some(7)), Hold::Brief);
+    agent.observed(|observed| phase(observed) == Some(ContainerPhase::Exited)).await;
+    settle().await;
+    assert_eq!(node.engine.starts(&key("a")), 1);
+    node.engine.hold(&key("a"), FoundState::Exited(Some(7)), Hold::Free);
+    runs(&mut agent).await;
+    node.engine.end(&key("a"), 0);
+    assert_eq!(over(&mut agent).await.outcome, outcome(0, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_action_that_does_not_end_hides_no_other_container() {
+    let node = Node::new();
+    let mut agent = node.agent();
+    let other = ContainerSpec { to_end: Some(ToEnd { retries: 0, run: 1 }), ..spec("b", "h1") };
+    agent.tell(document(1, vec![ending(1, 1), other.clone()])).await;
+    agent.converged(1).await;
+    // Nothing was asked of it before, so nobody knows yet; and then its removal does not end.
+    node.engine.hold_unseen(&key("a"));
+    agent.tell(document(2, vec![other])).await;
+    agent.observed(|observed| observed.version.generation == 2).await;
+    settle().await;
+    node.engine.end(&key("b"), 0);
+    let ended = |observed: &Observed| observed.containers.iter().any(|it| it.outcome == outcome(0, 1));
+    let seen = agent.observed(ended).await;
+    assert_eq!(seen.containers.len(), 2, "the other one is told still");
+    node.engine.hold(&key("a"), FoundState::Running, Hold::Free);
+    agent.observed(|observed| observed.containers.len() == 1).await;
+}

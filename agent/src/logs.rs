@@ -101,7 +101,12 @@ async fn copy<E: ContainerEngine>(
     let task = TaskKey { job: command.job, task: command.task };
     let found = engine.list().await?.into_iter().find(|container| container.key == task);
     let container = found.ok_or(LogsError::NoContainer { task })?;
-    let selection = LogSelection { follow: command.follow, tail: command.tail };
+    let selection = LogSelection {
+        follow: command.follow,
+        tail: command.tail,
+        since_s: command.since_s,
+        timestamps: command.timestamps,
+    };
     let (sender, mut pieces) = mpsc::channel(READ_AHEAD);
     let reading = engine.logs(&container.id, selection, sender);
     let sending = async {
@@ -136,7 +141,16 @@ mod tests {
 
     fn command(task: &str, follow: bool) -> LogsCommand {
         let spec = spec(task, "h");
-        LogsCommand { job: spec.job, task: spec.task, follow, tail: Some(2), cancel: false }
+        let (tail, since_s) = (Some(2), None);
+        LogsCommand {
+            job: spec.job,
+            task: spec.task,
+            follow,
+            tail,
+            since_s,
+            timestamps: false,
+            cancel: false,
+        }
     }
 
     async fn replies(up: &mut mpsc::Receiver<Up>) -> Vec<Reply> {

@@ -385,6 +385,12 @@ pub struct LogsCommand {
     /// Lines from the end to begin with; none: all.
     #[serde(default)]
     pub tail: Option<u32>,
+    /// Leave out what was logged before, in seconds since 1970 by the node's clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_s: Option<u64>,
+    /// Begin each line with the time at which the engine took it (RFC 3339 with nine digits, UTC) and a blank.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timestamps: bool,
     /// True: end an earlier request of this id.
     #[serde(default)]
     pub cancel: bool,

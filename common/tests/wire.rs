@@ -56,7 +56,7 @@ fn reader(message: &str) -> fn(&str) -> Result<Value, serde_json::Error> {
         "inventory" | "inventory-folders" => understood::<Inventory>,
         "links" | "links-pulls" => understood::<Links>,
         "observed" | "observed-batch" => understood::<Observed>,
-        "logs" => understood::<LogsCommand>,
+        "logs" | "logs-times" => understood::<LogsCommand>,
         "reply" => understood::<Reply>,
         "measure" | "measure-private" => understood::<MeasureCommand>,
         "measured" | "measure-failed" => understood::<MeasureReply>,

@@ -150,7 +150,7 @@ async fn logs_end_with_the_receiver(engine: &impl ContainerEngine, image: &Image
     let id = engine.create(&task("talk", image), BRIDGE).await.unwrap();
     engine.start(&id).await.unwrap();
     let (sender, mut text) = mpsc::channel(1);
-    let reading = engine.logs(&id, LogSelection { follow: true, tail: None }, sender);
+    let reading = engine.logs(&id, LogSelection { follow: true, ..Default::default() }, sender);
     let listening = async {
         let first = text.recv().await;
         text.close();
@@ -285,7 +285,7 @@ async fn secrets_are_files_that_nobody_changes(engine: &Docker, files: &SecretFi
             tokio::time::sleep(SETTLING).await;
         }
         let (sender, mut pieces) = mpsc::channel(8);
-        let reading = engine.logs(&id, LogSelection { follow: false, tail: Some(3) }, sender);
+        let reading = engine.logs(&id, LogSelection { tail: Some(3), ..Default::default() }, sender);
         let collect = async {
             let mut said = Vec::new();
             while let Some(piece) = pieces.recv().await {
@@ -308,7 +308,7 @@ async fn memory_in_use_is_not_taken_away(engine: &Docker, image: &ImageRef) {
     let id = engine.create(&spec, BRIDGE).await.unwrap();
     engine.start(&id).await.unwrap();
     let (sender, mut text) = mpsc::channel(8);
-    let reading = engine.logs(&id, LogSelection { follow: true, tail: None }, sender);
+    let reading = engine.logs(&id, LogSelection { follow: true, ..Default::default() }, sender);
     let taken = async {
         let mut said = Vec::new();
         while !String::from_utf8_lossy(&said).contains("memory taken") {

@@ -207,12 +207,16 @@ impl EngineVersion {
 }
 
 /// Which log lines to send.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LogSelection {
     /// Go on until the container ends.
     pub follow: bool,
     /// Lines from the end to begin with; none: all.
     pub tail: Option<u32>,
+    /// Without what was logged before, in seconds since 1970.
+    pub since_s: Option<u64>,
+    /// Each line begins with its time and a blank.
+    pub timestamps: bool,
 }
 
 /// Where changes are signalled.

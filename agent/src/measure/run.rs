@@ -220,7 +220,7 @@ fn result(ended: &TrialEnd, samples: &Samples, items: u32) -> Result<Measured, F
 /// The last lines that the run said; what cannot be read is left out.
 async fn log<E: ContainerEngine>(engine: &E, id: &str) -> Vec<String> {
     let (sender, mut pieces) = mpsc::channel(4);
-    let selection = LogSelection { follow: false, tail: Some(LOG_LINES) };
+    let selection = LogSelection { tail: Some(LOG_LINES), ..Default::default() };
     let reading = engine.logs(id, selection, sender);
     let collecting = async {
         let mut bytes = Vec::new();

@@ -31,6 +31,11 @@ pub(super) struct Selection {
     follow: bool,
     /// Lines from the end to begin with; none: all.
     tail: Option<u32>,
+    /// Without what was logged before, in seconds since 1970 by the nodes' clocks.
+    since: Option<u64>,
+    /// Each line of a task begins with its time.
+    #[serde(default)]
+    timestamps: bool,
 }
 
 pub(super) async fn stream(
@@ -51,8 +56,15 @@ pub(super) async fn stream(
         .map(|(task, node)| format!("edgeloom: no log of {task}: node {node} is offline\n"));
     let mut streams = vec![stream::iter(missing.collect::<Vec<_>>()).boxed()];
     for (task, node) in tasks.online {
-        let (job, follow, tail) = (name.clone(), selection.follow, selection.tail);
-        let command = LogsCommand { job, task: task.clone(), follow, tail, cancel: false };
+        let command = LogsCommand {
+            job: name.clone(),
+            task: task.clone(),
+            follow: selection.follow,
+            tail: selection.tail,
+            since_s: selection.since,
+            timestamps: selection.timestamps,
+            cancel: false,
+        };
         let reader = Reader {
             log: api.logs.open(node.clone(), command)?,
             lines: prefixed.then(|| Prefixed::new(task.as_str())),
@@ -152,7 +164,15 @@ mod tests {
         let node: NodeId = "n1".parse().unwrap();
         let task: TaskName = task.parse().unwrap();
         let job = "three".parse().unwrap();
-        let command = LogsCommand { job, task: task.clone(), follow: false, tail: None, cancel: false };
+        let command = LogsCommand {
+            job,
+            task: task.clone(),
+            follow: false,
+            tail: None,
+            since_s: None,
+            timestamps: false,
+            cancel: false,
+        };
         let log = logs.open(node.clone(), command).unwrap();
         let lines = Some(Prefixed::new(task.as_str()));
         Reader { log, lines, task, node, patience, ended: false }

@@ -220,7 +220,7 @@ mod tests {
 
     fn command() -> LogsCommand {
         let (job, task) = ("j".parse().unwrap(), "t".parse().unwrap());
-        LogsCommand { job, task, follow: true, tail: None, cancel: false }
+        LogsCommand { job, task, follow: true, tail: None, since_s: None, timestamps: false, cancel: false }
     }
 
     fn reply(id: u64, sequence: u64, text: &str) -> Reply {

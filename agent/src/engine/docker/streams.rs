@@ -6,6 +6,7 @@ use super::through::{self, Failure};
 use super::{Docker, EngineError, Request, pull_reference};
 use crate::engine::{LogSelection, Pace, PullProgress};
 use bollard::auth::DockerCredentials;
+use bollard::container::LogOutput;
 use bollard::errors::Error;
 use bollard::models::CreateImageInfo;
 use bollard::query_parameters::{CreateImageOptionsBuilder, LogsOptionsBuilder};
@@ -110,6 +111,26 @@ fn observe(progress: &watch::Sender<PullProgress>, line: &CreateImageInfo) {
     progress.send_modify(|progress| progress.observe(layer, status, current, total));
 }
 
+/// Docker keeps a long line in pieces, and sets a time before each; the first is the line's.
+#[derive(Debug, Default)]
+struct Lines {
+    /// The last piece of either stream did not end its line.
+    open: [bool; 2],
+}
+
+impl Lines {
+    /// The piece without the time that does not begin a line.
+    fn once(&mut self, piece: LogOutput) -> Vec<u8> {
+        let stream = usize::from(matches!(piece, LogOutput::StdErr { .. }));
+        let text = piece.into_bytes();
+        let goes_on = std::mem::replace(&mut self.open[stream], !text.ends_with(b"\n"));
+        match text.iter().position(|byte| *byte == b' ').filter(|_| goes_on) {
+            Some(blank) => text[blank + 1..].to_vec(),
+            None => text.to_vec(),
+        }
+    }
+}
+
 pub(super) async fn logs(
     docker: &Docker,
     id: &str,
@@ -117,8 +138,10 @@ pub(super) async fn logs(
     text: mpsc::Sender<Vec<u8>>,
 ) -> Result<(), EngineError> {
     let tail = selection.tail.map_or_else(|| "all".to_owned(), |lines| lines.to_string());
-    let options =
-        LogsOptionsBuilder::new().follow(selection.follow).stdout(true).stderr(true).tail(&tail).build();
+    let options = LogsOptionsBuilder::new().follow(selection.follow).stdout(true).stderr(true).tail(&tail);
+    let since_s = selection.since_s.map_or(0, |since_s| i32::try_from(since_s).unwrap_or(i32::MAX));
+    let options = options.since(since_s).timestamps(selection.timestamps).build();
+    let mut lines = Lines::default();
     let stream = docker.client().await?.logs(id, Some(options));
     pin_mut!(stream);
     loop {
@@ -130,7 +153,8 @@ pub(super) async fn logs(
         let Some(piece) = piece else { return Ok(()) };
         let piece =
             piece.map_err(|error| docker.refusal(Request { verb: "read logs of", object: id }, &error))?;
-        if text.send(piece.into_bytes().to_vec()).await.is_err() {
+        let piece = if selection.timestamps { lines.once(piece) } else { piece.into_bytes().to_vec() };
+        if text.send(piece).await.is_err() {
             return Ok(());
         }
     }

@@ -131,6 +131,9 @@ pub(crate) enum Command {
         /// Lines from the end to begin with.
         #[arg(long)]
         tail: Option<u32>,
+        /// The time of each line before it.
+        #[arg(short, long)]
+        timestamps: bool,
     },
     /// Keep, list and remove secrets, which tasks are given as files.
     Secret {

@@ -57,11 +57,16 @@ fn is_local(server: &str) -> bool {
 }
 
 /// What to read of a job's logs.
+#[derive(Clone, Copy)]
 pub(crate) struct LogSelection<'a> {
     pub(crate) job: &'a JobName,
     pub(crate) task: Option<&'a TaskName>,
     pub(crate) follow: bool,
     pub(crate) tail: Option<u32>,
+    /// Without what was logged before, in seconds since 1970.
+    pub(crate) since_s: Option<u64>,
+    /// Each line of a task begins with its time.
+    pub(crate) timestamps: bool,
 }
 
 impl Client {
@@ -144,6 +149,11 @@ impl Client {
         serde_json::from_str(line).map_err(|error| self.cut(&error.to_string()))
     }
 
+    /// A stream that did not come to its end.
+    pub(crate) fn cut_off(&self, reason: &str) -> Error {
+        Error::Cut { server: self.server.clone(), reason: reason.to_owned() }
+    }
+
     /// A stream that began well and did not go on so.
     pub(crate) fn cut(&self, reason: &str) -> Error {
         Error::Answer { server: self.server.clone(), status: 200, reason: reason.to_owned() }
@@ -157,6 +167,12 @@ impl Client {
         }
         if let Some(tail) = selection.tail {
             path.push_str(&format!("&tail={tail}"));
+        }
+        if let Some(since_s) = selection.since_s {
+            path.push_str(&format!("&since={since_s}"));
+        }
+        if selection.timestamps {
+            path.push_str("&timestamps=true");
         }
         let response = self.answer(self.signed(self.agent.get(self.url(&path))).call())?;
         Ok(response.into_body().into_with_config().limit(u64::MAX).reader())
@@ -184,7 +200,8 @@ impl Client {
         let status = response.status().as_u16();
         let unexpected = |reason: String| Error::Answer { server: self.server.clone(), status, reason };
         let bytes = response.body_mut().with_config().limit(ANSWER_MAX).read_to_vec();
-        let bytes = bytes.map_err(|error| unexpected(error.to_string()))?;
+        let cut = |error: ureq::Error| Error::Cut { server: self.server.clone(), reason: error.to_string() };
+        let bytes = bytes.map_err(cut)?;
         serde_json::from_slice(&bytes).map_err(|error| unexpected(error.to_string()))
     }
 

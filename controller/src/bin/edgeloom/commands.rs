@@ -4,7 +4,7 @@ use crate::arguments::{Arguments, Command, EXIT_FAILURE, EXIT_OK, EXIT_PLAN_CHAN
 use crate::client::{Client, LogSelection};
 use crate::error::Error;
 use crate::{
-    context, doctor, drain, events, explanation, images, measure, prefetch, secrets, show, sim, tokens,
+    context, doctor, drain, events, explanation, images, logs, measure, prefetch, secrets, show, sim, tokens,
     usage, wait,
 };
 use edgeloom_common::doctor::Examination;
@@ -89,8 +89,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8, Error> {
         Command::Authority { command } => tokens::authority((&client, &target), &printer, &command)?,
         Command::Login => tokens::login(&client, target)?,
         Command::Sim { .. } => unreachable!("needs no controller, ran above"),
-        Command::Logs { name, task, follow, tail } => {
-            logs(&client, &LogSelection { job: &name, task: task.as_ref(), follow, tail })?;
+        Command::Logs { name, task, follow, tail, timestamps } => {
+            let (job, task, since_s) = (&name, task.as_ref(), None);
+            logs::logs(&client, LogSelection { job, task, follow, tail, since_s, timestamps })?;
         }
     }
     Ok(EXIT_OK)
@@ -123,21 +124,6 @@ fn document(path: &Path) -> Result<Vec<u8>, Error> {
         Ok(bytes)
     };
     read().map_err(|source| Error::Input { path: path.to_owned(), source })
-}
-
-/// Copies a log stream to standard output as it comes.
-fn logs(client: &Client, selection: &LogSelection<'_>) -> Result<(), Error> {
-    let mut stream = client.logs(selection)?;
-    let mut out = io::stdout().lock();
-    let mut chunk = vec![0; 16 * 1024];
-    loop {
-        let read = stream.read(&mut chunk)?;
-        if read == 0 {
-            return Ok(());
-        }
-        out.write_all(&chunk[..read])?;
-        out.flush()?;
-    }
 }
 
 pub(crate) struct Printer {

@@ -34,6 +34,8 @@ pub(crate) enum Error {
     Unreachable { server: String, reason: String },
     #[error("the answer of {server} is none of an Edgeloom controller (status {status}): {reason}")]
     Answer { server: String, status: u16, reason: String },
+    #[error("the answer of {server} ends in the middle: {reason}")]
+    Cut { server: String, reason: String },
     #[error("the controller refused: {0:?}")]
     Problem(Problem),
     #[error("cannot read {path}: {source}")]
@@ -58,6 +60,22 @@ impl Error {
             Self::Problem(problem) if problem.code == "job.unplaceable" => EXIT_PLACEMENT,
             _ => EXIT_FAILURE,
         }
+    }
+
+    /// The controller is away, or not ready yet: the same may go well before long.
+    pub(crate) fn is_passing(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::Cut { .. } => true,
+            // Of a proxy before it, RFC 9110, 15.6.
+            Self::Answer { status, .. } => (502..=504).contains(status),
+            Self::Problem(problem) => problem.status == 503,
+            _ => false,
+        }
+    }
+
+    /// The controller does not know what it is asked for.
+    pub(crate) fn is_unknown(&self) -> bool {
+        matches!(self, Self::Problem(problem) if problem.status == 404)
     }
 
     /// What standard error gets.

@@ -1,7 +1,7 @@
 //! `edgeloom usage`: what containers used, and what it costs.
 
 mod csv;
-mod moment;
+pub(crate) mod moment;
 mod tables;
 
 use crate::arguments::Output;

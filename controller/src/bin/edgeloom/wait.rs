@@ -1,8 +1,9 @@
 //! `run --wait`: follows a job until it runs or fails, a batch until it is over, with the progress on standard
-//! error.
+//! error. A controller that is restarted meanwhile is waited for.
 
 use crate::client::Client;
 use crate::error::Error;
+use crate::patience::Patience;
 use crate::{show, units};
 use edgeloom_common::view::{JobState, JobView, TaskView};
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ const INTERVAL: Duration = Duration::from_millis(300);
 
 /// Looks until the job runs, or the batch is over; a failure is an error with the job's own reason.
 pub(crate) fn until_done(client: &Client, mut view: JobView) -> Result<JobView, Error> {
-    let mut progress = Progress::default();
+    let (mut progress, mut patience) = (Progress::default(), Patience::default());
     loop {
         for line in progress.changes(&view) {
             eprintln!("{line}");
@@ -34,7 +35,8 @@ pub(crate) fn until_done(client: &Client, mut view: JobView) -> Result<JobView, 
             JobState::Planned | JobState::Waiting | JobState::Starting | JobState::Running => {}
         }
         sleep(INTERVAL);
-        view = client.fetch(&format!("/v1/jobs/{}", view.name))?;
+        let path = format!("/v1/jobs/{}", view.name);
+        view = patience.until_answered(|| client.fetch(&path))?;
     }
 }
 

@@ -217,3 +217,14 @@ async fn what_is_wrong_with_images_and_disks_is_told_and_mended_by_the_next_pull
     };
     tokio::time::timeout(TRIAL_MAX, trial).await.expect("a daemon that hangs fails the test");
 }
+
+#[test]
+fn a_line_in_pieces_has_one_time() {
+    let mut lines = Lines::default();
+    let out = |text: &str| LogOutput::StdOut { message: text.to_owned().into() };
+    let err = |text: &str| LogOutput::StdErr { message: text.to_owned().into() };
+    let pieces = [out("T1 a b"), err("T2 other\n"), out("T3 c\n"), out("T4 d\n"), err("T5 e\n")];
+    let said: Vec<_> =
+        pieces.into_iter().map(|piece| String::from_utf8(lines.once(piece)).unwrap()).collect();
+    assert_eq!(said, ["T1 a b", "T2 other\n", "c\n", "T4 d\n", "T5 e\n"]);
+}

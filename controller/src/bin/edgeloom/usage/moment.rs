@@ -40,7 +40,8 @@ fn ago(text: &str) -> Option<u64> {
     plain(number, 1..=9)?.checked_mul(*ms)
 }
 
-fn at(text: &str) -> Option<u64> {
+/// An absolute one, in milliseconds since 1970.
+pub(crate) fn at(text: &str) -> Option<u64> {
     let (date, clock) = text.split_once('T').unwrap_or((text, "00:00:00Z"));
     let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
     let [hour, minute, second] = numbers(clock.strip_suffix('Z')?, ':', [2, 2, 2])?;

@@ -1,10 +1,13 @@
 //! `pipeline`: runs the stage that the environment describes until SIGTERM or SIGINT; `pipeline measure` only
-//! works on `EDGELOOM_ITEMS` items and ends, `pipeline idle` does nothing until it is told to end, and
-//! `pipeline nap MILLISECONDS` ends by itself after so long.
+//! works on `EDGELOOM_ITEMS` items and ends, `pipeline idle` does nothing until it is told to end,
+//! `pipeline nap MILLISECONDS` ends by itself after so long, and `pipeline burn MILLISECONDS` after so much work of
+//! the reference core.
 
+use edgeloom_common::work::{ITERATIONS_PER_SECOND, spin};
 use edgeloom_pipeline::{ITEMS, Settings, StartError, measure, report, start};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::hint::black_box;
 use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -32,11 +35,7 @@ fn run() -> Result<(), StartError> {
 }
 
 /// Sleeps, and says that it did; told to end before, it ends like any program that a signal ends.
-fn nap(text: &str) -> ExitCode {
-    let Ok(milliseconds) = text.parse() else {
-        eprintln!("pipeline: {text:?} is no number of milliseconds");
-        return ExitCode::FAILURE;
-    };
+fn nap(milliseconds: u64) -> ExitCode {
     let Ok(mut signals) = Signals::new([SIGTERM, SIGINT]) else { return ExitCode::FAILURE };
     let (told, ends) = mpsc::channel();
     std::thread::spawn(move || signals.forever().next().map(|signal| told.send(signal)));
@@ -49,9 +48,29 @@ fn nap(text: &str) -> ExitCode {
     }
 }
 
+/// Computes, and says nothing.
+fn burn(milliseconds: u64) -> ExitCode {
+    black_box(spin(black_box((ITERATIONS_PER_SECOND / 1000).saturating_mul(milliseconds))));
+    ExitCode::SUCCESS
+}
+
+/// What ends by itself, with how long that takes.
+fn bounded(act: fn(u64) -> ExitCode) -> ExitCode {
+    let text = std::env::args().nth(2).unwrap_or_default();
+    text.parse().map_or_else(
+        |_| {
+            eprintln!("pipeline: {text:?} is no number of milliseconds");
+            ExitCode::FAILURE
+        },
+        act,
+    )
+}
+
 fn main() -> ExitCode {
-    if std::env::args().nth(1).as_deref() == Some("nap") {
-        return nap(&std::env::args().nth(2).unwrap_or_default());
+    match std::env::args().nth(1).as_deref() {
+        Some("nap") => return bounded(nap),
+        Some("burn") => return bounded(burn),
+        _ => {}
     }
     match run() {
         Ok(()) => ExitCode::SUCCESS,

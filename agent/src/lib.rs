@@ -9,6 +9,7 @@ mod code;
 mod collect;
 pub mod config;
 mod contact;
+mod counts;
 pub mod doctor;
 pub mod engine;
 mod inventory;

@@ -2,6 +2,7 @@
 
 use crate::config::{Config, Link};
 use crate::contact::ContactFile;
+use crate::counts::Counts;
 use crate::engine::{Docker, EngineVersion, Hosting, Owner};
 use crate::network::{NetworkError, NetworkThread};
 use crate::secrets::SecretFiles;
@@ -71,6 +72,7 @@ impl Node {
             contact: ContactFile::in_directory(&self.config.state_dir),
             history,
             exchange: None,
+            counts: Counts::default(),
             secrets: self.secret_files(),
         })
     }

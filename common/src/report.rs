@@ -88,7 +88,8 @@ pub struct TaskTotal {
     pub task: TaskName,
     /// Docker's id.
     pub container: String,
-    /// Another one after each start of the container: all below begins with it.
+    /// Another one after each start of the container: all below begins with it. The lower 32 bits rise from start to
+    /// start, the upper ones change with each boot.
     pub run: u64,
     /// For how long it has been running, by a clock that nobody sets.
     pub age_ms: u64,
@@ -254,6 +255,10 @@ pub struct Observed {
     /// The last images that were removed to make room, newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collected: Vec<CollectedImage>,
+    /// What runs of containers used to their ends, in their order: of the last seconds, and of all that the controller
+    /// may not have heard of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ended: Vec<TaskTotal>,
     /// What stands in the way, with object and remedy.
     #[serde(default)]
     pub problems: Vec<String>,
@@ -430,5 +435,22 @@ mod tests {
         assert_eq!(report(43_200, 40_960).disk_written_a_day(), Some(Bytes(81_920)));
         assert_eq!(report(600, u64::MAX).disk_written_a_day(), Some(Bytes(u64::MAX)));
         assert_eq!(Report::default().disk_written_a_day(), None, "an agent of the version before");
+    }
+
+    #[test]
+    fn what_older_agents_observe_reads_and_last_counts_come_through() {
+        let older =
+            r#"{"schema":1,"version":{"epoch":1,"generation":2},"network_applied":true,"converged":true}"#;
+        let mut observed: Observed = serde_json::from_str(older).unwrap();
+        assert_eq!(observed.ended, []);
+        assert!(
+            !serde_json::to_string(&observed).unwrap().contains("ended"),
+            "older controllers read it as it was"
+        );
+        let told = r#"{"job":"j","task":"t","container":"c","run":4294967301,"age_ms":1,"cpu_us":2,"sent":3,"received":4,
+            "memory":5,"memory_byte_s":6,"memory_from_ms":7}"#;
+        observed.ended.push(serde_json::from_str(told).unwrap());
+        let text = serde_json::to_string(&observed).unwrap();
+        assert_eq!(serde_json::from_str::<Observed>(&text).unwrap(), observed);
     }
 }

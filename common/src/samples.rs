@@ -83,6 +83,7 @@ pub fn observed(version: Version, containers: Vec<ContainerState>) -> Observed {
         pulls: Vec::new(),
         prefetched: Vec::new(),
         collected: Vec::new(),
+        ended: Vec::new(),
         problems: Vec::new(),
     }
 }

@@ -108,6 +108,25 @@ impl Container {
         })
     }
 
+    /// Which start of the container this is.
+    #[must_use]
+    pub const fn run(&self) -> u64 {
+        self.birth.run
+    }
+
+    /// What it used in all, asked for when its first process has just ended: processor time to the end, since its
+    /// control group stays until the engine has heard of that; of all else what the last reading knew.
+    #[must_use]
+    pub fn ended(mut self) -> Total {
+        let at = Instant::now();
+        // Less than before is the count of another group of that name.
+        let cpu_time =
+            self.files.cpu_time().map_or(self.before.cpu_time, |now| now.max(self.before.cpu_time));
+        self.memory_byte_us += u128::from(self.before.memory.0) * (at - self.before.at).as_micros();
+        self.before = Counters { at, cpu_time, ..self.before };
+        self.total()
+    }
+
     /// What it used in all, at the last reading.
     #[must_use]
     pub fn total(&self) -> Total {
@@ -234,6 +253,21 @@ mod tests {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few megabytes")]
         let expected = (4e6 * watched) as u64;
         assert!(later.memory_byte_s.abs_diff(expected) <= 10, "{} {expected}", later.memory_byte_s);
+    }
+
+    #[test]
+    fn what_an_ended_one_used_is_counted_to_its_end_while_its_group_is_there() {
+        let (root, ended) = container(V2);
+        fs::remove_dir_all(root.path().join("proc")).unwrap();
+        write(root.path(), "sys/system.slice/docker-c1.scope/cpu.stat", "usage_usec 5900000\n");
+        let total = ended.ended();
+        assert_eq!((total.cpu_time, total.sent), (Duration::from_millis(5900), Bytes(2000)));
+        assert!(total.age > birth::tests::AGE);
+        for gone in ["usage_usec 70", ""] {
+            let (root, ended) = container(V2);
+            write(root.path(), "sys/system.slice/docker-c1.scope/cpu.stat", gone);
+            assert_eq!(ended.ended().cpu_time, Duration::from_secs(5), "what was counted stays counted");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod watch;
 use crate::code;
 use crate::collect::{self, Collector};
 use crate::config::Config;
+use crate::counts;
 use crate::join::{self, Live};
 use crate::layers::{Exchange, Layers};
 use crate::node::{Node, OpenError};
@@ -126,6 +127,8 @@ fn start(
     // Counts connections: whoever publishes by exception says everything again when it changes.
     let (connections, connected) = latest::channel(0_u64);
     let mut settings = node.worker_settings(worker.lock)?;
+    let (counts, ends) = counts::open();
+    settings.counts = counts.clone();
     settings.exchange = worker.layers.as_ref().map(Layers::exchange);
     let pace = settings.exchange.as_ref().map(Exchange::pace);
     let layers = worker.layers;
@@ -168,12 +171,13 @@ fn start(
     let (images, images_changed) = latest::channel(0_u64);
     spawn("images", Box::pin(collector.run(in_force, images_changed.clone(), commands.clone())));
     let (containers, containers_changed) = latest::channel(0_u64);
-    let counts = watch::Counts { images, containers };
-    spawn("engine events", Box::pin(watch::engine(node.engine.clone(), commands.clone(), counts)));
+    let changes_of = watch::Counts { images, containers };
+    spawn("engine events", Box::pin(watch::engine(node.engine.clone(), commands.clone(), changes_of)));
     let lost = broadcast::Sender::new(LOST_CARRIERS);
     let hearers = watch::Hearers { lost: lost.clone(), changed };
     spawn("kernel events", Box::pin(watch::kernel(commands, hearers)));
-    spawn("report", Box::pin(report::reports(node.clone(), up.clone(), containers_changed)));
+    spawn("report", Box::pin(report::reports(node.clone(), counts, up.clone(), containers_changed)));
+    spawn("ends", Box::pin(ends.run()));
     spawn(
         "inventory",
         Box::pin(report::inventories(node.clone(), up.clone(), connected.clone(), images_changed)),

@@ -1,6 +1,7 @@
 //! Load and inventory, told on time and when they change.
 
-use super::tasks::TaskMeter;
+use super::tasks;
+use crate::counts::Counts;
 use crate::engine::{ContainerEngine, EngineVersion};
 use crate::inventory::Gatherer;
 use crate::network::NetworkThread;
@@ -22,8 +23,8 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep, timeou
 const IDLE_PERIOD: Duration = Duration::from_secs(10);
 /// While tasks or flows are here: a shortfall has to be seen within half a minute, from several reports.
 const BUSY_PERIOD: Duration = Duration::from_secs(3);
-/// While a container has just started: what it uses in its last moments is seen by nobody, and one that lives for
-/// seconds should not lose half of it.
+/// While a container has just started: of what passes its interfaces the last moments are seen by nobody, and one
+/// that lives for seconds should not lose half of it.
 const YOUNG_PERIOD: Duration = Duration::from_secs(1);
 const YOUNG_MS: u64 = 10_000;
 /// Quotas are looked at this often; only changes are told.
@@ -43,8 +44,13 @@ const AGAIN_AFTER: Duration = Duration::from_secs(5);
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 
 /// Sends reports for ever: on time, and when containers have changed.
-pub(super) async fn reports(node: Node, up: mpsc::Sender<Up>, mut containers: watch::Receiver<u64>) {
-    let mut reporter = Reporter::new(meter(&node).await, node);
+pub(super) async fn reports(
+    node: Node,
+    counts: Counts,
+    up: mpsc::Sender<Up>,
+    mut containers: watch::Receiver<u64>,
+) {
+    let mut reporter = Reporter::new(meter(&node).await, node, counts);
     loop {
         let pause = match reporter.report().await {
             Ok(report) => {
@@ -84,15 +90,15 @@ struct Reporter {
     node: Node,
     meter: Meter,
     flows: FlowMeter,
-    tasks: TaskMeter,
+    counts: Counts,
     engine: EngineVersion,
     since: Instant,
 }
 
 impl Reporter {
-    fn new(meter: Meter, node: Node) -> Self {
-        let (flows, tasks) = (FlowMeter::default(), TaskMeter::default());
-        Self { node, meter, flows, tasks, engine: EngineVersion::default(), since: Instant::now() }
+    fn new(meter: Meter, node: Node, counts: Counts) -> Self {
+        let (flows, engine) = (FlowMeter::default(), EngineVersion::default());
+        Self { node, meter, flows, counts, engine, since: Instant::now() }
     }
 
     async fn report(&mut self) -> Result<Report, MeterError> {
@@ -102,7 +108,7 @@ impl Reporter {
             self.engine = asked.ok().and_then(Result::ok).unwrap_or_default();
         }
         let load = self.meter.load()?;
-        let looked = timeout(ANSWER_MAX, self.tasks.look(&node.engine)).await;
+        let looked = timeout(ANSWER_MAX, tasks::look(&self.counts, &node.engine)).await;
         let looked = looked.ok().and_then(Result::ok).unwrap_or_default();
         Ok(Report {
             schema: SCHEMA,

@@ -1,14 +1,12 @@
 //! What each running container of ours uses, for the report.
 //!
-//! Docker is asked which containers there are, and once for each one's process; the figures are the
-//! kernel's own files. A container seen for the first time has what it used since its start, and no rates until
-//! the next look.
+//! Docker is asked which containers there are, and for the process of one that is not followed yet; the figures are
+//! the kernel's own files. A container looked at for the first time has what it used since its start, and no
+//! rates until the next look.
 
-use crate::engine::{ContainerEngine, Docker, EngineError, FoundContainer, FoundState, Hold};
+use crate::counts::Counts;
+use crate::engine::{ContainerEngine, Docker, EngineError, FoundState, Hold};
 use edgeloom_common::report::{TaskTotal, TaskUse};
-use edgeloom_observe::container::Container;
-use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// What running containers use.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -19,70 +17,27 @@ pub(super) struct Looked {
     pub(super) totals: Vec<TaskTotal>,
 }
 
-/// Containers followed, by their id.
-#[derive(Debug, Default)]
-pub(super) struct TaskMeter {
-    followed: BTreeMap<String, Container>,
-}
-
-impl TaskMeter {
-    /// Looks at every container that runs.
-    pub(super) async fn look(&mut self, engine: &Docker) -> Result<Looked, EngineError> {
-        let mut running = engine.list().await?;
-        // One that the engine does not answer for would keep the figures of all others back.
-        running.retain(|found| found.state == FoundState::Running && found.hold == Hold::Free);
-        self.followed.retain(|id, _| running.iter().any(|found| found.id == *id));
-        let mut looked = Looked::default();
-        for found in running {
-            match self.used(&found) {
-                Some(used) => looked.uses.push(used),
-                None => self.follow(engine, &found.id).await?,
-            }
-            looked.totals.extend(self.total(&found));
+/// Looks at every container that runs.
+pub(super) async fn look(counts: &Counts, engine: &Docker) -> Result<Looked, EngineError> {
+    let mut running = engine.list().await?;
+    // One that the engine does not answer for would keep the figures of all others back.
+    running.retain(|found| found.state == FoundState::Running && found.hold == Hold::Free);
+    counts.retain(|id| running.iter().any(|found| found.id == id));
+    let mut looked = Looked::default();
+    for found in running {
+        let mut figures = counts.look(&found.id);
+        // Not followed yet, or started again since by others than us.
+        if figures.is_none()
+            && let Some(process) = engine.process(&found.id).await?
+        {
+            counts.follow(&found.key, &found.id, process);
+            figures = counts.look(&found.id);
         }
-        Ok(looked)
+        let Some((used, total)) = figures else { continue };
+        looked.uses.extend(used);
+        looked.totals.push(total);
     }
-
-    /// None of a container not followed yet, or started again since.
-    fn used(&mut self, found: &FoundContainer) -> Option<TaskUse> {
-        let used = self.followed.get_mut(&found.id)?.used().ok()?;
-        Some(TaskUse {
-            job: found.key.job.clone(),
-            task: found.key.task.clone(),
-            cpu: used.cpu,
-            memory: used.memory,
-            received: used.received,
-            sent: used.sent,
-        })
-    }
-
-    fn total(&self, found: &FoundContainer) -> Option<TaskTotal> {
-        let total = self.followed.get(&found.id)?.total();
-        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        Some(TaskTotal {
-            job: found.key.job.clone(),
-            task: found.key.task.clone(),
-            container: found.id.clone(),
-            run: total.run,
-            age_ms: ms(total.age),
-            cpu_us: u64::try_from(total.cpu_time.as_micros()).unwrap_or(u64::MAX),
-            sent: total.sent,
-            received: total.received,
-            memory: total.memory,
-            memory_byte_s: total.memory_byte_s,
-            memory_from_ms: ms(total.memory_from),
-        })
-    }
-
-    async fn follow(&mut self, engine: &Docker, id: &str) -> Result<(), EngineError> {
-        self.followed.remove(id);
-        let Some(process) = engine.process(id).await? else { return Ok(()) };
-        match Container::open(id, process) {
-            Ok(container) => drop(self.followed.insert(id.to_owned(), container)),
-            Err(error) => tracing::debug!(%error, id, "what a container uses is not measured"),
-        }
-        Ok(())
-    }
+    Ok(looked)
 }
 
 #[cfg(test)]
@@ -93,6 +48,8 @@ mod tests {
     use crate::engine::{Limits, NetworkSpec};
     use edgeloom_common::desired::ContainerSpec;
     use edgeloom_common::units::{Bytes, MilliCores};
+    use edgeloom_observe::container::Container;
+    use std::time::Duration;
 
     /// Many times what a daemon needs on a slow disk: a bound for one that never answers.
     const TRIAL_MAX: Duration = Duration::from_secs(300);
@@ -131,9 +88,9 @@ mod tests {
             assert_eq!(engine.process("gone").await.unwrap(), None);
             check(&id).await;
             // Here the daemon's process ids mean other processes, and those are not taken for it.
-            let mut meter = TaskMeter::default();
-            assert_eq!(meter.look(&engine).await.unwrap(), Looked::default());
-            assert_eq!(meter.look(&engine).await.unwrap(), Looked::default());
+            let counts = Counts::default();
+            assert_eq!(look(&counts, &engine).await.unwrap(), Looked::default());
+            assert_eq!(look(&counts, &engine).await.unwrap(), Looked::default());
         };
         tokio::time::timeout(TRIAL_MAX, trial).await.unwrap();
     }

@@ -337,6 +337,8 @@ pub trait ContainerEngine: Send + Sync + 'static {
     /// Starts a container that was found, unless it was started since: an engine may carry a start out long after
     /// whoever asked for it has died, and what runs to its end would run twice.
     fn resume(&self, found: &FoundContainer) -> impl Future<Output = Result<(), EngineError>> + Send;
+    /// The id of its first process; none if it does not run, or has none of its own.
+    fn process(&self, id: &str) -> impl Future<Output = Result<Option<u32>, EngineError>> + Send;
     /// Stops it, with two seconds' grace; stopped or gone already is well.
     fn stop(&self, id: &str) -> impl Future<Output = Result<(), EngineError>> + Send;
     /// Changes the limits of a container, running or not, in place. A memory limit is never set below what

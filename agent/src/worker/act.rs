@@ -2,6 +2,7 @@
 
 use super::NodeState;
 use crate::contact::ContactFile;
+use crate::counts::Counts;
 use crate::engine::{
     ContainerEngine, EngineError, FoundContainer, FoundState, Hold, Limits, NetworkFlaw, NetworkSpec,
     PullProgress, TaskKey, Times,
@@ -16,7 +17,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
+
+/// Longer than that nobody waits for the id of a process, by which a container is followed: reports ask again.
+const PROCESS_MAX: Duration = Duration::from_secs(2);
 
 /// What to carry out.
 #[derive(Debug)]
@@ -60,6 +64,7 @@ pub(super) enum Done {
 #[derive(Debug)]
 pub(super) struct Actions<E> {
     engine: Arc<E>,
+    counts: Counts,
     network: NetworkThread,
     bridge: String,
     files: Files,
@@ -75,8 +80,13 @@ pub(super) struct Files {
 }
 
 impl<E: ContainerEngine> Actions<E> {
-    pub(super) fn new(engine: Arc<E>, network: NetworkThread, bridge: String, files: Files) -> Self {
-        Self { engine, network, bridge, files, running: JoinSet::new() }
+    pub(super) fn new(
+        (engine, counts): (Arc<E>, Counts),
+        network: NetworkThread,
+        bridge: String,
+        files: Files,
+    ) -> Self {
+        Self { engine, counts, network, bridge, files, running: JoinSet::new() }
     }
 
     /// Begins whatever can begin now.
@@ -130,18 +140,13 @@ impl<E: ContainerEngine> Actions<E> {
             })),
             Todo::Create(spec, values) => {
                 let files = self.files.secrets.clone();
-                self.running.spawn(create(engine, (spec, bridge), (files, values)));
+                let creating = create(Arc::clone(&engine), (spec, bridge), (files, values));
+                self.running.spawn(followed(engine, self.counts.clone(), creating));
             }
             Todo::Start(container, values) => {
                 let files = self.files.secrets.clone();
-                self.running.spawn(async move {
-                    // Anew each time: after a reboot they are gone, and a value may be another since.
-                    let started = match files.write(&container.key, &values) {
-                        Ok(()) => engine.resume(&container).await,
-                        Err(error) => Err(error.into()),
-                    };
-                    started_as(container, started)
-                });
+                let starting = start(Arc::clone(&engine), container, (files, values));
+                self.running.spawn(followed(engine, self.counts.clone(), starting));
             }
             Todo::Limit(container, limits) => drop(self.running.spawn(async move {
                 let limited = engine.limit(&container.id, limits).await;
@@ -204,6 +209,20 @@ async fn create<E: ContainerEngine>(
     }
 }
 
+/// One that was found. The files are written anew each time: after a reboot they are gone, and a value may be another
+/// since.
+async fn start<E: ContainerEngine>(
+    engine: Arc<E>,
+    container: FoundContainer,
+    (files, values): Secrets,
+) -> Done {
+    let started = match files.write(&container.key, &values) {
+        Ok(()) => engine.resume(&container).await,
+        Err(error) => Err(error.into()),
+    };
+    started_as(container, started)
+}
+
 /// When that was, the next list tells.
 fn started_as(container: FoundContainer, started: Result<(), EngineError>) -> Done {
     let (state, times) = match started {
@@ -211,4 +230,20 @@ fn started_as(container: FoundContainer, started: Result<(), EngineError>) -> Do
         Err(_) => (container.state, container.times),
     };
     Done::Started(container.key.clone(), Some(FoundContainer { state, times, ..container }), started)
+}
+
+/// What has been started is followed at once: one that lives for a moment is not seen by any report.
+async fn followed<E: ContainerEngine>(
+    engine: Arc<E>,
+    counts: Counts,
+    starting: impl Future<Output = Done>,
+) -> Done {
+    let done = starting.await;
+    if let Done::Started(key, Some(container), Ok(())) = &done
+        && counts.awaits_ends()
+        && let Ok(Ok(Some(process))) = timeout(PROCESS_MAX, engine.process(&container.id)).await
+    {
+        counts.follow(key, &container.id, process);
+    }
+    done
 }

@@ -25,6 +25,7 @@ pub(crate) use state::NodeState;
 use crate::accept::{Refusal, Verdict, judge};
 use crate::collect::{Collection, InForce};
 use crate::contact::ContactFile;
+use crate::counts::Counts;
 use crate::engine::{ContainerEngine, Owner};
 use crate::layers::Exchange;
 use crate::network::NetworkThread;
@@ -86,6 +87,8 @@ pub(crate) struct Settings<E> {
     pub history: History,
     /// Neighbours that layers come from and go to.
     pub exchange: Option<Exchange>,
+    /// What containers use.
+    pub counts: Counts,
     pub secrets: SecretFiles,
 }
 
@@ -107,8 +110,10 @@ pub(crate) struct Worker<E> {
 impl<E: ContainerEngine> Worker<E> {
     /// A worker that goes on with the document on disk.
     pub(crate) fn new(settings: Settings<E>, up: mpsc::Sender<Up>) -> Self {
-        let Settings { owner, bridge, engine, network, file, contact, history, exchange, secrets } = settings;
+        let Settings { owner, bridge, engine, network, file, contact, history, exchange, counts, secrets } =
+            settings;
         let mut state = NodeState::new(history, Contact::at_start(contact.load(), Instant::now()));
+        state.ends.counts = counts.clone();
         match file.load() {
             Ok(Some(Loaded { document, confidential, remark, closed })) => {
                 match judge(&document, None, &owner) {
@@ -133,7 +138,8 @@ impl<E: ContainerEngine> Worker<E> {
         state.saved(state.version());
         // What was written for a container that was never made, when the agent died in between.
         secrets.retain(&state.desired().map(by_key).unwrap_or_default().into_keys().collect());
-        let actions = Actions::new(engine, network, bridge, Files { desired: file, contact, secrets });
+        let files = Files { desired: file, contact, secrets };
+        let actions = Actions::new((engine, counts), network, bridge, files);
         let (pulse, in_force) = (Pulse::default(), watch::Sender::new(state.desired.clone()));
         Self { state, actions, owner, exchange, up, sent: None, asked: false, pulse, in_force }
     }
@@ -213,9 +219,15 @@ impl<E: ContainerEngine> Worker<E> {
         match command {
             Command::Desired(received) => self.judge(*received),
             Command::Refused(refusal) => self.refuse(&refusal),
-            Command::Connected => (self.sent, self.asked) = (None, false),
+            Command::Connected => {
+                (self.sent, self.asked) = (None, false);
+                self.state.ends.connected = Some(Instant::now());
+            }
             Command::DocumentAsked => self.asked = true,
-            Command::Disconnected(heard) => self.state.contact.lost(heard),
+            Command::Disconnected(heard) => {
+                self.state.ends.connected = None;
+                self.state.contact.lost(heard);
+            }
             Command::EngineChanged => self.state.containers_changed(),
             Command::EngineRestarted => self.state.engine_restarted(),
             Command::KernelChanged => self.state.network_changed(),

@@ -57,6 +57,7 @@ impl NodeState {
             pulls: self.images.pulls(),
             prefetched: self.desired().map(|document| self.images.prefetched(document)).unwrap_or_default(),
             collected: self.removed.iter().cloned().collect(),
+            ended: self.ends.counts.ended(self.ends.connected, Instant::now()),
             problems: self.problems(),
         }
     }

@@ -6,6 +6,7 @@ use super::containers::{Containers, Context};
 use super::images::Images;
 use super::kernel::KernelState;
 use crate::collect::Collection;
+use crate::counts::Counts;
 use crate::engine::{EngineError, FoundContainer, TaskKey};
 use crate::store::History;
 use crate::wire::Received;
@@ -19,6 +20,13 @@ use tokio::time::Instant;
 /// Removed images that are told.
 const REMOVED_MAX: usize = 16;
 
+/// Last counts of containers, and since when somebody hears them.
+#[derive(Debug, Default)]
+pub(super) struct Ends {
+    pub(super) counts: Counts,
+    pub(super) connected: Option<Instant>,
+}
+
 /// Everything known of this node's desired and found state.
 #[derive(Debug)]
 pub(crate) struct NodeState {
@@ -29,6 +37,7 @@ pub(crate) struct NodeState {
     pub(super) images: Images,
     pub(super) containers: Containers,
     pub(super) contact: Contact,
+    pub(super) ends: Ends,
     /// Why the last document was refused, until one is taken.
     pub(super) refusal: String,
     pub(super) save_error: String,
@@ -58,6 +67,7 @@ impl NodeState {
             images: Images::default(),
             containers: Containers::new(history),
             contact,
+            ends: Ends::default(),
             refusal: String::new(),
             save_error: String::new(),
             removed: VecDeque::new(),

@@ -10,6 +10,7 @@ use super::act::{Done, Todo};
 use super::contact::Contact;
 use super::{Command, NodeState, Settings, Worker};
 use crate::contact::{ContactFile, Past};
+use crate::counts::Counts;
 use crate::engine::fake::{DIGEST, FakeEngine, document, found, owner, spec};
 use crate::engine::{ContainerEngine, EngineError, FoundState, Hold, Limits, TaskKey};
 use crate::network::NetworkThread;
@@ -87,6 +88,7 @@ impl Node {
             contact: ContactFile::in_directory(self.disk.path()),
             history,
             exchange: None,
+            counts: Counts::default(),
             secrets: self.secret_files(),
         };
         let running = tokio::spawn(Worker::new(settings, up).run(inbox, CancellationToken::new()));

@@ -144,11 +144,6 @@ impl Docker {
         Ok(client)
     }
 
-    /// The id of a container's first process; none if it does not run.
-    pub(crate) async fn process(&self, id: &str) -> Result<Option<u32>, EngineError> {
-        process::first(self, id).await
-    }
-
     fn unreachable(&self, error: &Error) -> EngineError {
         EngineError::Unreachable { socket: self.socket.display().to_string(), reason: error.to_string() }
     }
@@ -220,6 +215,10 @@ impl ContainerEngine for Docker {
 
     async fn resume(&self, found: &FoundContainer) -> Result<(), EngineError> {
         containers::resume(self, found).await
+    }
+
+    async fn process(&self, id: &str) -> Result<Option<u32>, EngineError> {
+        process::first(self, id).await
     }
 
     async fn stop(&self, id: &str) -> Result<(), EngineError> {

@@ -108,6 +108,10 @@ impl ContainerEngine for FakeEngine {
         Ok(id)
     }
 
+    async fn process(&self, _id: &str) -> Result<Option<u32>, EngineError> {
+        Ok(None)
+    }
+
     async fn start(&self, id: &str) -> Result<(), EngineError> {
         self.until_free(id).await;
         tokio::task::yield_now().await;

@@ -22,6 +22,7 @@ impl Owner {
         }
         if let NodeMessage::Observed(observed) = &message {
             self.note_removed(node, observed);
+            self.count_ends(node, observed);
             self.count_containers(node, observed);
         }
         let told_version = matches!(message, NodeMessage::Observed(_));

@@ -4,14 +4,16 @@
 //! counters that nodes keep fill in what a controller that died did not. Nothing is counted while jobs are still
 //! gathered from nodes.
 
+mod counting;
+
 use super::Owner;
 use crate::documents::share;
 use crate::journal::JournalError;
 use crate::model::{Event, JobRecord};
-use crate::usage::{Bounds, Change, Key, Open, Opening, Pricing, Reading, UsageQuery};
+use crate::usage::{Change, Key, Open, Opening, Pricing, UsageQuery};
 use crate::views::bytes_fetched;
 use edgeloom_common::ids::{JobName, NodeId, TaskName};
-use edgeloom_common::report::{ContainerPhase, Observed, Report};
+use edgeloom_common::report::{ContainerPhase, Observed};
 use edgeloom_common::units::{Bytes, MilliCores};
 use edgeloom_common::usage::{Tariff, UsageEnd, UsageList, UsageView};
 use edgeloom_sched::plan::Share;
@@ -28,8 +30,6 @@ const ARCHIVE_MS: u64 = 3_600_000;
 /// An event stays far below what the journal takes.
 const BATCH: usize = 200;
 const DAY_MS: u64 = 86_400_000;
-/// Counters of one report that are looked at.
-const TOTALS_MAX: usize = 4_096;
 
 /// Open records as they are now; the model has them as they were kept last.
 #[derive(Debug, Default)]
@@ -43,29 +43,6 @@ pub(super) struct Accounts {
 }
 
 impl Owner {
-    /// Takes in what a node counted.
-    pub(super) fn count(&mut self, node: &NodeId, report: &Report) {
-        let inventory = self.nodes.table.get(node).and_then(|known| known.inventory.as_ref());
-        let Some(inventory) = inventory.filter(|_| !report.totals.is_empty()) else { return };
-        let bounds = Bounds { cpu: inventory.cpu.max(MilliCores(1_000)), memory: inventory.memory };
-        if !self.accounts_begun() {
-            return;
-        }
-        for total in report.totals.iter().take(TOTALS_MAX) {
-            let reading = Reading::of(total, bounds);
-            let opened = self.opened(node, (&total.job, &total.task), &reading.container);
-            let Some((key, limit)) = opened else { continue };
-            let (now_ms, book) = (self.now_ms, &self.state.model.usage);
-            if let Some(open) = self.accounts.open.get_mut(&key) {
-                if open.reading().is_none() && book.has_rested(&key, &reading) {
-                    open.interrupt();
-                }
-                open.take(reading, (limit, bounds), now_ms);
-                self.accounts.changed.insert(key);
-            }
-        }
-    }
-
     /// Begins records of containers that a node shows, and notes what it fetched for them.
     pub(super) fn count_containers(&mut self, node: &NodeId, observed: &Observed) {
         if observed.containers.is_empty() || !self.accounts_begun() {

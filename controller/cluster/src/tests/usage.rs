@@ -2,12 +2,12 @@
 
 use super::away::{node, place, world};
 use super::regain::lose_and_repair;
-use super::world::{World, order};
+use super::world::{World, nothing, observed, order};
 use crate::nodes::NodeMessage;
 use crate::usage::UsageQuery;
 use crate::usage::archive;
 use edgeloom_common::price::{Micros, Prices};
-use edgeloom_common::report::{PullState, Report, TaskTotal};
+use edgeloom_common::report::{Observed, PullState, Report, TaskTotal};
 use edgeloom_common::units::Bytes;
 use edgeloom_common::usage::{UsageEnd, UsageView};
 
@@ -101,6 +101,55 @@ fn a_container_that_starts_again_goes_on_in_its_record() {
     says(&mut world, "n2", vec![TaskTotal { container: "other".to_owned(), ..total("detect", 2, 4) }]);
     let [record] = of_task(&world, "detect").try_into().unwrap();
     assert_eq!((record.cpu_us, record.runs, record.container.as_str()), (9_000_000, 3, "other"));
+}
+
+/// n2 shows what it has, and what runs used to their ends.
+fn shows_ends(world: &mut World, ended: Vec<TaskTotal>) {
+    let seen = Observed { ended, ..observed(&world.held[&node("n2")].clone()) };
+    world.owner.observe(&node("n2"), NodeMessage::Observed(seen));
+}
+
+#[test]
+fn a_run_is_counted_to_its_end_once_however_often_that_is_told() {
+    let mut world = counted();
+    let last = total("detect", 1, 12);
+    shows_ends(&mut world, vec![last.clone()]);
+    assert_eq!(cpu_s(&of_task(&world, "detect")), [6]);
+    says(&mut world, "n2", vec![total("detect", 1, 11)]);
+    assert_eq!(cpu_s(&of_task(&world, "detect")), [6], "a report that was on its way");
+    says(&mut world, "n2", vec![total("detect", 3, 4)]);
+    // One between the two that no report has seen.
+    shows_ends(&mut world, vec![last.clone(), total("detect", 2, 2)]);
+    assert_eq!(cpu_s(&of_task(&world, "detect")), [8], "a run before the one that is counted came too late");
+    shows_ends(&mut world, vec![last.clone(), total("detect", 3, 6), total("detect", 4, 2)]);
+    assert_eq!(cpu_s(&of_task(&world, "detect")), [10]);
+    world.owner.keep_open().unwrap();
+    let mut world = world.restart();
+    world.connect();
+    world.settle();
+    shows_ends(&mut world, vec![last, total("detect", 3, 6), total("detect", 4, 2)]);
+    let [record] = of_task(&world, "detect").try_into().unwrap();
+    assert_eq!((record.cpu_us, record.runs), (10_000_000, 3));
+}
+
+#[test]
+fn an_end_that_is_told_again_opens_no_record_anew() {
+    let mut world = counted();
+    let stop = "a".parse().unwrap();
+    world.owner.stop(&stop).unwrap();
+    let gone = Observed { ended: vec![total("detect", 1, 12)], ..nothing("n2") };
+    world.settle();
+    world.live(5);
+    assert_eq!(of_task(&world, "detect").len(), 1);
+    world.owner.submit(order("a")).unwrap();
+    world.settle();
+    let before = cpu_s(&of_task(&world, "detect"));
+    let shown = observed(&world.held[&node("n2")].clone());
+    world
+        .owner
+        .observe(&node("n2"), NodeMessage::Observed(Observed { containers: shown.containers, ..gone }));
+    let after = cpu_s(&of_task(&world, "detect"));
+    assert_eq!(after.iter().sum::<u64>(), before.iter().sum::<u64>());
 }
 
 #[test]

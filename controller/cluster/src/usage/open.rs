@@ -111,6 +111,22 @@ impl Open {
         }
     }
 
+    /// Whether a report's count may be taken: one that was on its way while the run's last count came is behind.
+    pub(crate) fn takes(&self, reading: &Reading) -> bool {
+        self.reading().is_none_or(|before| !reading.is_of_run(before) || reading.age_ms >= before.age_ms)
+    }
+
+    /// Whether a last count may be taken: of the run counted so far, or of one after it. Of a record without a count
+    /// only its own container's is.
+    pub(crate) fn takes_last(&self, reading: &Reading) -> bool {
+        let follows = match &self.base {
+            Base::Start => self.view.container == reading.container,
+            Base::Next => true,
+            Base::Seen(before) => !reading.began_before(before),
+        };
+        follows && self.takes(reading)
+    }
+
     /// Counts from the next reading on: what lies between was counted elsewhere, or is lost.
     pub(crate) fn interrupt(&mut self) {
         self.base = Base::Next;

@@ -13,6 +13,8 @@ const CPU_SLACK_US: u64 = 1_000_000;
 /// No interface of a node is faster: 100 Gbit/s, in bytes a millisecond.
 const BYTES_A_MS_MAX: u64 = 12_500_000;
 const CONTAINER_MAX: usize = 64;
+/// Of a run's number, those that rise from start to start; the rest is the boot's.
+const TICK_BITS: u32 = 32;
 
 /// What a node can have: more than that nothing is believed of what it says.
 #[derive(Debug, Clone, Copy)]
@@ -81,6 +83,11 @@ impl Reading {
     /// Both are of one start of one container.
     pub(super) fn is_of_run(&self, other: &Self) -> bool {
         (&self.container, self.run) == (&other.container, other.run)
+    }
+
+    /// Another run that began earlier, of the same boot.
+    pub(super) fn began_before(&self, other: &Self) -> bool {
+        self.run >> TICK_BITS == other.run >> TICK_BITS && self.run < other.run
     }
 
     /// That this run was counted up to here, under a record that is closed.

@@ -3,6 +3,7 @@
 
 use anyhow::{Context as _, Result, bail, ensure};
 use edgeloom_common::join::Context;
+use edgeloom_common::usage::{UsageList, UsageView};
 use edgeloom_common::view::{EventList, EventView, JobView, NodeList, Problem};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -158,6 +159,12 @@ impl Api {
     /// Every node.
     pub(crate) fn nodes(&self) -> Result<NodeList> {
         read("reading the nodes", 200, self.fetch("/v1/nodes")?)
+    }
+
+    /// What containers of a job used, whether it is still there or not.
+    pub(crate) fn usage(&self, job: &str) -> Result<Vec<UsageView>> {
+        let list: UsageList = read("reading the usage", 200, self.fetch(&format!("/v1/usage?job={job}"))?)?;
+        Ok(list.records)
     }
 
     /// Deletes a job and waits until it is gone.

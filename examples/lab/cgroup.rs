@@ -128,3 +128,38 @@ pub(crate) fn limits(lab: &str, node: &str, container: &str) -> Result<String> {
         read("memory", "memory.limit_in_bytes")?
     ))
 }
+
+/// One file of a container's group, or of the node's own where none is named: of version 1 by its controller and
+/// name, of version 2 by its name.
+fn read(place: (&str, &str, Option<&str>), v1: (&str, &str), v2: &str) -> Result<String> {
+    let (lab, node, container) = place;
+    let (root, file) = match unified() {
+        true => (PathBuf::from(ROOT), v2),
+        false => (Path::new(ROOT).join(v1.0), v1.1),
+    };
+    let path = root.join(top(lab)).join(node).join(container.unwrap_or_default()).join(file);
+    fs::read_to_string(&path).with_context(|| path.display().to_string())
+}
+
+/// A container's limit on processor time in thousandths of a core; none where it has none.
+pub(crate) fn cpu_limit(lab: &str, node: &str, container: &str) -> Result<Option<u32>> {
+    let place = (lab, node, Some(container));
+    let quota = read(place, ("cpu", "cpu.cfs_quota_us"), "cpu.max")?;
+    let mut words = quota.split_whitespace();
+    let quota = words.next().and_then(|quota| quota.parse::<u32>().ok());
+    let period = match words.next() {
+        Some(period) => period.to_owned(),
+        None => read(place, ("cpu", "cpu.cfs_period_us"), "cpu.max")?,
+    };
+    let period: u32 = period.trim().parse().context("the period of a limit")?;
+    Ok(quota.map(|quota| quota * 1000 / period.max(1)))
+}
+
+/// Processor time in microseconds of a group and all below it, gone ones too: of a container, or of the node.
+pub(crate) fn cpu_us(lab: &str, node: &str, container: Option<&str>) -> Result<u64> {
+    let text = read((lab, node, container), ("cpuacct", "cpuacct.usage"), "cpu.stat")?;
+    match text.lines().find_map(|line| line.strip_prefix("usage_usec ")) {
+        Some(us) => us.trim().parse().context("usage_usec"),
+        None => Ok(text.trim().parse::<u64>().context("cpuacct.usage")? / 1000),
+    }
+}

@@ -35,6 +35,7 @@ mod recovery;
 mod registry_log;
 mod registry_times;
 mod results;
+mod sla;
 mod streaming;
 mod throughput;
 mod topology;
@@ -90,6 +91,11 @@ enum Verb {
     Recovery {
         #[command(flatten)]
         settings: recovery::Settings,
+    },
+    /// Let classes share cores, count what containers use, and empty nodes, and hold it against the kernel's account.
+    Sla {
+        #[command(flatten)]
+        settings: sla::Settings,
     },
     /// Install what is missing.
     Prepare,
@@ -147,6 +153,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Verb::Kills { settings } => return kills::run(&settings).map(verdict),
         Verb::Layers { settings } => return layers::run(&settings).map(verdict),
         Verb::Recovery { settings } => return recovery::run(&settings).map(verdict),
+        Verb::Sla { settings } => return sla::run(&settings).map(verdict),
         Verb::Prepare => prepare::prepare()?,
         Verb::Up { topology, bare } => {
             let text = match topology {

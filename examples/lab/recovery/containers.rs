@@ -8,18 +8,20 @@ use serde_json::Value;
 
 /// A container of a task.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Container {
-    pub(super) node: String,
-    pub(super) job: String,
-    pub(super) task: String,
+pub(crate) struct Container {
+    pub(crate) node: String,
+    pub(crate) job: String,
+    pub(crate) task: String,
     /// Changes when the container is restarted or replaced.
-    pub(super) life: String,
-    pub(super) id: String,
-    pub(super) running: bool,
+    pub(crate) life: String,
+    pub(crate) id: String,
+    pub(crate) running: bool,
     /// Processes of its own, 0 when it does not run.
-    pub(super) pid: i32,
+    pub(crate) pid: i32,
+    /// How often Docker itself started it again.
+    pub(crate) restarts: i64,
     /// Image, specification, address and limits.
-    pub(super) content: String,
+    pub(crate) content: String,
 }
 
 /// What `of` tells of each thing: kind, content, identity.
@@ -31,7 +33,7 @@ pub(super) fn of(node: &Node<'_>) -> Result<Vec<Told>> {
 }
 
 /// Every container of a task on a node, whether it runs or not.
-pub(super) fn list(node: &Node<'_>) -> Result<Vec<Container>> {
+pub(crate) fn list(node: &Node<'_>) -> Result<Vec<Container>> {
     let found = docker::ask(&node.docker_socket(), "/containers/json?all=1")?;
     let found = found.as_array().context("Docker lists containers")?.iter();
     let ours = found.filter(|one| !one["Labels"]["edgeloom.task"].is_null());
@@ -62,6 +64,7 @@ fn inspect(node: &Node<'_>, id: &str) -> Result<Container> {
         id: id.to_owned(),
         running,
         pid: i32::try_from(found["State"]["Pid"].as_i64().unwrap_or(0))?,
+        restarts: found["RestartCount"].as_i64().unwrap_or(0),
         job,
         task,
     })

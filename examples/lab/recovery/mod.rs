@@ -6,7 +6,7 @@
 
 mod address_change;
 mod agent_restart;
-mod containers;
+pub(crate) mod containers;
 mod controller_restart;
 mod cut_link;
 mod docker_restart;

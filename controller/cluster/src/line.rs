@@ -6,7 +6,7 @@
 use edgeloom_common::report::PullState;
 use edgeloom_common::units::Bytes;
 use edgeloom_common::view::PullsView;
-use edgeloom_sched::pull::{Fetch, Goodput};
+use edgeloom_sched::pull::{Fetch, Goodput, Learnt};
 use std::collections::VecDeque;
 
 /// How many pulls are kept.
@@ -15,7 +15,7 @@ const KEPT: usize = 256;
 /// One node's line and pulls.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Line {
-    goodput: Option<Goodput>,
+    learnt: Learnt,
     /// The newest last.
     finished: VecDeque<Finished>,
 }
@@ -51,7 +51,7 @@ pub(crate) struct Finished {
 impl Line {
     /// What pulls get over it, as far as known.
     pub(crate) fn goodput(&self) -> Option<Goodput> {
-        self.goodput
+        self.learnt.goodput()
     }
 
     /// Takes in a pull that is done, with what was known of it; one that was reported before teaches nothing.
@@ -64,15 +64,12 @@ impl Line {
         let Known { bytes_predicted, left } = known();
         let seconds = took_ms as f64 / 1000.0;
         let fetch = |layer_bytes| Fetch { layers: pull.layers, layer_bytes, config_bytes: Bytes(0) };
-        let foretold = beside(self.goodput, left).zip(bytes_predicted);
+        let foretold = beside(self.goodput(), left).zip(bytes_predicted);
         let seconds_predicted = foretold.map(|(goodput, bytes)| fetch(bytes).seconds(goodput, Bytes(0)));
-        let fetched = fetch(pull.bytes_fetched);
-        self.goodput = match (self.goodput, left) {
-            // What flows left says nothing of the line.
-            (known, Some(_)) => known,
-            (Some(goodput), None) => Some(goodput.learnt(fetched, seconds)),
-            (None, None) => Goodput::of_pull(fetched, seconds),
-        };
+        // What flows left says nothing of the line.
+        if left.is_none() {
+            self.learnt.take(fetch(pull.bytes_fetched), seconds);
+        }
         if self.finished.len() == KEPT {
             self.finished.pop_front();
         }
@@ -100,7 +97,7 @@ impl Line {
             bytes_predicted: foretold().map(|(_, bytes)| bytes.0).fold(0, u64::saturating_add),
             bytes_fetched: foretold().map(|(it, _)| it.state.bytes_fetched.0).fold(0, u64::saturating_add),
             seconds_error_median: errors.get(errors.len() / 2).copied(),
-            goodput_bps: self.goodput.map(|goodput| goodput.rate().0),
+            goodput_bps: self.goodput().map(|goodput| goodput.rate().0),
         }
     }
 }

@@ -7,6 +7,10 @@
 //! also Eq. 1 of LRScheduler. In both a blob is fetched once, the configuration counts, and an image whose
 //! configuration is present fetches nothing.
 
+mod learnt;
+
+pub use learnt::Learnt;
+
 use edgeloom_common::report::{ImageStore, LayerInventory};
 use edgeloom_common::units::{BitRate, Bytes, PULL_PART};
 use std::collections::BTreeSet;
@@ -15,12 +19,8 @@ use std::collections::BTreeSet;
 /// Fitted to 14 pulls of 1 to 28 MB by Docker 20.10 over 20 Mbit/s; the largest error was 0.2 s.
 const START_S: f64 = 0.134;
 const LAYER_S: f64 = 0.03;
-/// What a new pull counts for beside those before it, when the goodput of a line is learnt.
-const NEWEST: f64 = 0.3;
 /// Part of a line that pulls have whatever flows have: these may not reserve it.
 const LEAST: f64 = 0.05;
-/// Less than this says more about the start of a pull than about the line.
-const TELLING: Bytes = Bytes(256 << 10);
 
 /// One layer of one platform's image.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,20 +98,6 @@ impl Goodput {
     #[must_use]
     pub fn at_most(self, other: Self) -> Self {
         Self(self.0.min(other.0))
-    }
-
-    /// By one pull, which was alone on the line; none of a small one, which tells more of its start.
-    #[must_use]
-    pub fn of_pull(fetched: Fetch, seconds: f64) -> Option<Self> {
-        let on_line_s = seconds - START_S - LAYER_S * f64::from(fetched.layers);
-        let tells = fetched.bytes() >= TELLING && on_line_s > 0.0;
-        tells.then(|| Self((bits(fetched.bytes()) / on_line_s).max(1.0)))
-    }
-
-    /// After one more pull.
-    #[must_use]
-    pub fn learnt(self, fetched: Fetch, seconds: f64) -> Self {
-        Self::of_pull(fetched, seconds).map_or(self, |seen| Self(self.0 + NEWEST * (seen.0 - self.0)))
     }
 
     /// That of a line which takes the mean time of these for a byte; none of none.

@@ -124,19 +124,6 @@ fn the_time_of_a_pull_is_as_measured() {
     assert_eq!(Fetch::default().seconds(line, Bytes(1_000_000)), 0.0);
 }
 
-#[test]
-fn pulls_teach_what_the_line_gives() {
-    let fetch = Fetch { layers: 1, layer_bytes: Bytes(10_000_000), config_bytes: Bytes(0) };
-    let true_line = Goodput::declared(BitRate(10_000_000));
-    let mut line = Goodput::declared(BitRate(20_000_000));
-    for _ in 0..20 {
-        line = line.learnt(fetch, fetch.seconds(true_line, Bytes(0)));
-    }
-    assert!((line.0 / true_line.0 - 1.0).abs() < 0.01, "{line:?}");
-    let small = Fetch { layers: 1, layer_bytes: Bytes(1000), config_bytes: Bytes(0) };
-    assert_eq!(line.learnt(small, 60.0), line);
-}
-
 /// Images of up to six of the table's layers.
 fn images() -> impl Strategy<Value = Vec<Image>> {
     let layers = prop::collection::vec(0..SIZES.len(), 1..6);

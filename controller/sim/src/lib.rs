@@ -12,7 +12,7 @@ pub mod plot;
 mod random;
 mod simulation;
 pub mod sla;
-mod statistics;
+pub mod statistics;
 pub mod streaming;
 mod truth;
 pub mod what_if;

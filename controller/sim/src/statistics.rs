@@ -7,8 +7,9 @@ const STUDENT: [f64; 30] = [
 ];
 
 /// The mean; 0 of nothing.
+#[must_use]
 #[expect(clippy::cast_precision_loss, reason = "samples are few")]
-pub(crate) fn mean(samples: &[f64]) -> f64 {
+pub fn mean(samples: &[f64]) -> f64 {
     if samples.is_empty() { 0.0 } else { samples.iter().sum::<f64>() / samples.len() as f64 }
 }
 
@@ -40,8 +41,9 @@ pub(crate) fn quantile(samples: &[f64], part: f64) -> f64 {
 }
 
 /// Half the width of the 95% interval of the mean; none of fewer than two samples.
+#[must_use]
 #[expect(clippy::cast_precision_loss, reason = "samples are few")]
-pub(crate) fn ci95(samples: &[f64]) -> Option<f64> {
+pub fn ci95(samples: &[f64]) -> Option<f64> {
     let freedom = samples.len().checked_sub(1).filter(|freedom| *freedom > 0)?;
     let center = mean(samples);
     let variance = samples.iter().map(|sample| (sample - center).powi(2)).sum::<f64>() / freedom as f64;

@@ -1,7 +1,7 @@
 //! The layers experiment, small.
 
 use edgeloom_sim::SimError;
-use edgeloom_sim::layers::{Experiment, Row, Settings, Store, run_layers};
+use edgeloom_sim::layers::{Choice, Experiment, Row, Settings, Store, run_layers};
 use edgeloom_sim::streaming::Execution;
 
 fn run(settings: &Settings) -> Result<Experiment, SimError> {
@@ -53,6 +53,30 @@ fn with_more_nodes_and_containers_the_default_fetches_least() {
 }
 
 #[test]
+fn nodes_that_share_layers_fetch_each_once() {
+    let experiment = run(&Settings { images: Choice::Named, ..Settings::default() }).unwrap();
+    for row in &experiment.rows {
+        assert_eq!(row.bytes_shared, row.bytes_least);
+        assert!(row.bytes_shared <= row.bytes_fetched);
+        let ratios = row.ratio_to_kube.as_ref().unwrap();
+        assert_eq!(ratios["bytes_shared"], ratios["bytes_least"]);
+    }
+}
+
+/// The more nodes pull an image by themselves, the more of it they can have from each other.
+#[test]
+fn sharing_saves_more_the_more_nodes_there_are() {
+    let shared = |nodes| {
+        let profiles = vec!["kube".to_owned()];
+        let settings = Settings { nodes, containers: 5 * nodes, seeds: 3, profiles, ..Settings::default() };
+        let experiment = run(&settings).unwrap();
+        row(&experiment, "kube").ratio_to_kube.as_ref().unwrap()["bytes_shared"].mean
+    };
+    let (few, many) = (shared(4), shared(40));
+    assert!(many < 0.2 && many < few, "{few} {many}");
+}
+
+#[test]
 fn a_small_disk_evicts_what_only_some_profiles_foresee() {
     let profiles = ["kube", "lrs"].map(str::to_owned).to_vec();
     let settings = Settings { containers: 60, disk_factor: 0.03, profiles, ..Settings::default() };
@@ -60,6 +84,7 @@ fn a_small_disk_evicts_what_only_some_profiles_foresee() {
     let (kube, lrs) = (row(&experiment, "kube"), row(&experiment, "lrs"));
     assert!(kube.evicted > 0.0);
     assert_eq!(lrs.evicted, 0.0);
+    assert!(kube.bytes_shared <= kube.bytes_least && kube.bytes_least == lrs.bytes_least);
     assert!(lrs.placed > kube.placed, "{} {}", lrs.placed, kube.placed);
 }
 

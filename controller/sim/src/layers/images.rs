@@ -6,6 +6,8 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::Choice;
+
 /// Each entry names its source, a file of docker-library/repo-info at a commit.
 const TEXT: &str = include_str!("../../data/images.json");
 
@@ -22,11 +24,17 @@ struct Blob {
     size: u64,
 }
 
-/// All of them, in the file's order.
-pub(super) fn images() -> Vec<Arc<Image>> {
+/// Those that the paper names; of its other ones it says nothing.
+pub const NAMED: [&str; 6] =
+    ["wordpress:6.1-apache", "ghost:5", "gcc:12", "redis:7.0", "tomcat:10.1", "mysql:8.0"];
+
+/// In the file's order.
+pub(super) fn images(choice: Choice) -> Vec<Arc<Image>> {
     let entries: Vec<Entry> = serde_json::from_str(TEXT).expect("the file is part of the program and tested");
     let mut chains = Chains::default();
-    entries.into_iter().map(|entry| Arc::new(chains.image(entry))).collect()
+    let images = entries.into_iter().map(|entry| chains.image(entry));
+    let chosen = |image: &Image| choice == Choice::All || NAMED.contains(&image.config.as_str());
+    images.filter(chosen).map(Arc::new).collect()
 }
 
 /// Numbers of chains: layers with the same layers below them are one.
@@ -54,8 +62,9 @@ mod tests {
 
     #[test]
     fn the_images_are_those_recorded() {
-        let images = images();
+        let images = images(Choice::All);
         assert_eq!(images.len(), 23);
+        assert_eq!(super::images(Choice::Named).len(), NAMED.len());
         let of = |name: &str| images.iter().find(|image| image.config == name).unwrap();
         let (wordpress, joomla) = (of("wordpress:6.1-apache"), of("joomla:4-apache"));
         assert_eq!(wordpress.layer_bytes(), Bytes(217_202_352));
@@ -69,7 +78,7 @@ mod tests {
     /// As counted over the official images of one day: they share base chains and nothing else.
     #[test]
     fn sets_and_chains_agree_on_images_of_one_day() {
-        let images = images();
+        let images = images(Choice::All);
         for held in &images[..21] {
             for wanted in &images[..21] {
                 let [chain, set] = [ImageStore::Graphdriver, ImageStore::Containerd].map(|store| {

@@ -24,6 +24,10 @@ pub struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sweep: Option<f64>,
     pub bytes_fetched: f64,
+    /// From the registry, if nodes get from each other what any has: each layer that was pulled, once.
+    pub bytes_shared: f64,
+    /// Of the layers that were asked for, each once: no placement gets below it.
+    pub bytes_least: f64,
     /// Of all pulls, one after the other.
     pub seconds: f64,
     /// Layers on all nodes at the end.
@@ -40,7 +44,8 @@ pub struct Row {
     pub cumulative_bytes: Vec<f64>,
     /// Half widths of the 95% intervals of the means above; none with one seed.
     pub ci95: BTreeMap<&'static str, Option<f64>>,
-    /// Bytes, seconds, disk and std over those of `kube`, where that takes part.
+    /// Bytes, seconds, disk and std over those of `kube`, where that takes part; of the bytes that are counted once,
+    /// over those that it fetches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio_to_kube: Option<BTreeMap<&'static str, Ratio>>,
 }
@@ -58,9 +63,13 @@ pub struct Timing {
 /// A metric's name, and its value of one run.
 type Metric = (&'static str, fn(&Outcome) -> f64);
 
+const FETCHED: &str = "bytes_fetched";
+
 #[expect(clippy::cast_precision_loss, reason = "counts are small")]
-const METRICS: [Metric; 8] = [
-    ("bytes_fetched", |run| run.cumulative_bytes.last().copied().unwrap_or(0.0)),
+const METRICS: [Metric; 10] = [
+    (FETCHED, |run| run.cumulative_bytes.last().copied().unwrap_or(0.0)),
+    ("bytes_shared", |run| run.bytes_shared),
+    ("bytes_least", |run| run.bytes_least),
     ("seconds", |run| run.seconds),
     ("disk_bytes", |run| run.disk_bytes),
     ("std", |run| mean(&run.std)),
@@ -69,8 +78,15 @@ const METRICS: [Metric; 8] = [
     ("cpu_share", |run| run.cpu),
     ("memory_share", |run| run.memory),
 ];
-/// How many of them, from the first, are compared.
-const COMPARED: usize = 4;
+/// What is compared, and with what of the other.
+const COMPARED: [(&str, &str); 6] = [
+    (FETCHED, FETCHED),
+    ("bytes_shared", FETCHED),
+    ("bytes_least", FETCHED),
+    ("seconds", "seconds"),
+    ("disk_bytes", "disk_bytes"),
+    ("std", "std"),
+];
 
 /// Each metric, one value a seed.
 type Samples = BTreeMap<&'static str, Vec<f64>>;
@@ -113,13 +129,15 @@ fn cumulative(group: &[Outcome]) -> Vec<f64> {
 fn row(profile: &str, own: &Samples, compared: Option<&Samples>) -> Row {
     let of = |name: &str| mean(&own[name]);
     let ratios = |other: &Samples| {
-        let compared = METRICS[..COMPARED].iter();
-        compared.map(|(name, _)| (*name, Ratio::of(&own[name], &other[name], LEAST))).collect()
+        let ratio = |(name, with)| (name, Ratio::of(&own[name], &other[with], LEAST));
+        COMPARED.map(ratio).into()
     };
     Row {
         profile: profile.to_owned(),
         sweep: None,
-        bytes_fetched: of("bytes_fetched"),
+        bytes_fetched: of(FETCHED),
+        bytes_shared: of("bytes_shared"),
+        bytes_least: of("bytes_least"),
         seconds: of("seconds"),
         disk_bytes: of("disk_bytes"),
         std: of("std"),

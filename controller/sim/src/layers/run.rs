@@ -21,6 +21,10 @@ use crate::statistics::mean;
 pub(super) struct Outcome {
     /// After each request: bytes fetched so far.
     pub(super) cumulative_bytes: Vec<f64>,
+    /// Layers that any node pulled, each once.
+    pub(super) bytes_shared: f64,
+    /// Layers that were asked for, each once.
+    pub(super) bytes_least: f64,
     pub(super) seconds: f64,
     /// Layers that nodes hold at the end.
     pub(super) disk_bytes: f64,
@@ -43,6 +47,7 @@ pub(super) fn run(
 ) -> Result<Outcome, SimError> {
     let requests = requests(settings.containers, images, &mut Draw::new(seed));
     let mut cluster = Cluster::empty(settings, seed);
+    cluster.outcome.bytes_least = once(requests.iter().map(|request| &*request.image));
     for request in requests {
         let bytes = cluster.place(profile, request)?;
         let before = cluster.outcome.cumulative_bytes.last().copied().unwrap_or(0.0);
@@ -51,11 +56,21 @@ pub(super) fn run(
     Ok(cluster.finish())
 }
 
+/// Bytes of the layers of all of them, each once.
+#[expect(clippy::cast_precision_loss, reason = "bytes stay far below 2^52")]
+fn once<'i>(images: impl Iterator<Item = &'i Image>) -> f64 {
+    let layers = images.flat_map(|image| &image.layers);
+    let sizes: BTreeMap<&str, u64> = layers.map(|layer| (layer.digest.as_str(), layer.size.0)).collect();
+    sizes.values().sum::<u64>() as f64
+}
+
 /// Nodes as containers fill them.
 struct Cluster {
     snapshot: Snapshot,
     /// Requested of each node: thousandths of a core, and bytes.
     used: Vec<(f64, f64)>,
+    /// That any node has.
+    pulled: Vec<Arc<Image>>,
     outcome: Outcome,
 }
 
@@ -77,7 +92,7 @@ impl Cluster {
             running: Vec::new(),
             waiting: Vec::new(),
         };
-        Self { snapshot, used, outcome: Outcome::default() }
+        Self { snapshot, used, pulled: Vec::new(), outcome: Outcome::default() }
     }
 
     /// Asks the scheduler and does what it says; the bytes that were fetched.
@@ -113,6 +128,7 @@ impl Cluster {
             return 0.0;
         }
         held.add(&request.image);
+        self.pulled.push(Arc::clone(&request.image));
         let goodput = node.hosting.goodput.expect("every node of the experiment has a line");
         self.outcome.seconds += fetch.seconds(goodput, Bytes(0));
         let job = request.waiting.job.clone();
@@ -136,6 +152,7 @@ impl Cluster {
         let shares: Vec<(f64, f64)> = (0..self.used.len()).map(|at| self.shares(at)).collect();
         let stored = self.snapshot.nodes.iter().map(|node| node.hosting.held.stored().0 as f64);
         self.outcome.disk_bytes = stored.sum();
+        self.outcome.bytes_shared = once(self.pulled.iter().map(|image| &**image));
         self.outcome.cpu = mean(&shares.iter().map(|(cpu, _)| *cpu).collect::<Vec<_>>());
         self.outcome.memory = mean(&shares.iter().map(|(_, memory)| *memory).collect::<Vec<_>>());
         self.outcome

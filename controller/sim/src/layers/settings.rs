@@ -22,6 +22,7 @@ pub struct Settings {
     /// Disks over those of the paper's nodes.
     pub disk_factor: f64,
     pub store: Store,
+    pub images: Choice,
     pub profiles: Vec<String>,
     /// None: one number of nodes, of containers, one bandwidth.
     pub sweep: Option<Sweep>,
@@ -34,6 +35,15 @@ pub enum Store {
     Graphdriver,
     /// As the paper counts.
     Containerd,
+}
+
+/// Which images are drawn from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Choice {
+    All,
+    /// The six that the paper names.
+    Named,
 }
 
 impl From<Store> for ImageStore {
@@ -55,6 +65,7 @@ impl Default for Settings {
             bandwidth_bps: 20e6,
             disk_factor: 1.0,
             store: Store::Graphdriver,
+            images: Choice::All,
             profiles: PROFILES.map(str::to_owned).to_vec(),
             sweep: None,
         }

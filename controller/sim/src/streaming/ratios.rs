@@ -42,7 +42,8 @@ impl Ratios {
 
 impl Ratio {
     /// Of samples of the same seeds in the same order, each counted as at least `least`.
-    pub(crate) fn of(own: &[f64], other: &[f64], least: f64) -> Self {
+    #[must_use]
+    pub fn of(own: &[f64], other: &[f64], least: f64) -> Self {
         let ratio = |(own, other): (&f64, &f64)| own.max(least) / other.max(least);
         let ratios: Vec<f64> = own.iter().zip(other).map(ratio).collect();
         Self { mean: mean(&ratios), ci95: ci95(&ratios), of_means: ratio((&mean(own), &mean(other))) }

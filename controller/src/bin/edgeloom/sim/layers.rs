@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use edgeloom_common::units::{BitRate, Bytes};
-use edgeloom_sim::layers::{Experiment, Row, Settings, Store, run_layers};
+use edgeloom_sim::layers::{Choice, Experiment, Row, Settings, Store, run_layers};
 use edgeloom_sim::streaming::Sweep;
 use std::path::PathBuf;
 
@@ -29,6 +29,9 @@ pub(crate) struct Layers {
     /// How nodes keep images, which decides what a pull fetches.
     #[arg(long, value_enum, default_value_t = StoreName::Graphdriver)]
     store: StoreName,
+    /// Which images are drawn from.
+    #[arg(long, value_enum, default_value_t = ImagesName::All)]
+    images: ImagesName,
     /// How many seeds, each an order of requests of its own.
     #[arg(long, default_value_t = Settings::default().seeds)]
     seeds: u64,
@@ -63,6 +66,14 @@ enum StoreName {
     Containerd,
 }
 
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ImagesName {
+    /// All that are recorded.
+    All,
+    /// The six that the paper names.
+    Named,
+}
+
 impl Layers {
     fn settings(&self) -> Settings {
         Settings {
@@ -75,6 +86,10 @@ impl Layers {
             store: match self.store {
                 StoreName::Graphdriver => Store::Graphdriver,
                 StoreName::Containerd => Store::Containerd,
+            },
+            images: match self.images {
+                ImagesName::All => Choice::All,
+                ImagesName::Named => Choice::Named,
             },
             profiles: self.profiles.clone(),
             sweep: self.sweep.clone(),
@@ -98,8 +113,19 @@ fn table(experiment: &Experiment) -> String {
     let mut header: Vec<String> =
         experiment.settings.sweep.iter().map(|sweep| sweep.axis.to_string().to_uppercase()).collect();
     header.extend(
-        ["PROFILE", "DOWNLOADED", "SECONDS", "STD", "CPU", "MEMORY", "PLACED", "EVICTED", "BYTES/kube"]
-            .map(str::to_owned),
+        [
+            "PROFILE",
+            "DOWNLOADED",
+            "SECONDS",
+            "STD",
+            "CPU",
+            "MEMORY",
+            "PLACED",
+            "EVICTED",
+            "BYTES/kube",
+            "SHARED/kube",
+        ]
+        .map(str::to_owned),
     );
     header.extend(["DECISION MS", "MAX MS"].map(str::to_owned));
     let mut table = Table::new(header.iter().map(String::as_str));
@@ -109,10 +135,35 @@ fn table(experiment: &Experiment) -> String {
         cells.extend([timing.decision_ms_mean, timing.decision_ms_max].map(|ms| format!("{ms:.2}")));
         table.row(cells);
     }
-    table.text()
+    table.text() + &least(experiment)
 }
 
-fn metrics(row: &Row) -> [String; 9] {
+/// What no profile gets below, at each point: it is the same for all.
+fn least(experiment: &Experiment) -> String {
+    let line = |rows: &[Row]| {
+        let row = &rows[0];
+        let at = row.sweep.map(|value| format!(" at {value}")).unwrap_or_default();
+        let of_kube = match row.ratio_to_kube.as_ref() {
+            Some(_) => format!(", {} of what kube downloads", ratio(row, "bytes_least")),
+            None => String::new(),
+        };
+        format!("every layer once{at}: {}{of_kube}\n", bytes(row.bytes_least))
+    };
+    let points = experiment.rows.chunk_by(|one, next| one.sweep == next.sweep);
+    "\nSHARED: from the registry, if nodes get layers from each other\n".to_owned()
+        + &points.map(line).collect::<String>()
+}
+
+/// Over the reference's downloads, with half the 95% interval.
+fn ratio(row: &Row, key: &str) -> String {
+    let ratio = row.ratio_to_kube.as_ref().and_then(|ratios| ratios.get(key));
+    ratio.map_or(UNKNOWN.to_owned(), |ratio| match ratio.ci95 {
+        Some(half) => format!("{:.2} ±{half:.2}", ratio.mean),
+        None => format!("{:.2}", ratio.mean),
+    })
+}
+
+fn metrics(row: &Row) -> [String; 10] {
     let half = |key: &str| row.ci95.get(key).copied().flatten();
     let number = |key: &str, value: f64, digits: usize| match half(key) {
         Some(half) => format!("{value:.digits$} ±{half:.digits$}"),
@@ -122,11 +173,6 @@ fn metrics(row: &Row) -> [String; 9] {
         Some(half) => format!("{} ±{}", bytes(row.bytes_fetched), bytes(half)),
         None => bytes(row.bytes_fetched),
     };
-    let ratio = row.ratio_to_kube.as_ref().and_then(|ratios| ratios.get("bytes_fetched"));
-    let ratio = ratio.map_or(UNKNOWN.to_owned(), |ratio| match ratio.ci95 {
-        Some(half) => format!("{:.2} ±{half:.2}", ratio.mean),
-        None => format!("{:.2}", ratio.mean),
-    });
     [
         row.profile.clone(),
         downloaded,
@@ -136,7 +182,8 @@ fn metrics(row: &Row) -> [String; 9] {
         format!("{:.1}%", row.memory_share * 100.0),
         format!("{:.1}", row.placed),
         format!("{:.1}", row.evicted),
-        ratio,
+        ratio(row, "bytes_fetched"),
+        ratio(row, "bytes_shared"),
     ]
 }
 

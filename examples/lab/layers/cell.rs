@@ -7,6 +7,8 @@ use crate::publish;
 use anyhow::{Context, Result};
 use edgeloom_common::units::BitRate;
 use edgeloom_examples::images::ImageSpec;
+use serde::Serialize;
+use std::fmt;
 use std::fs::File;
 use std::io::Write;
 
@@ -20,10 +22,17 @@ const SCORING: &str = "[scoring]\nlocal_above = \"250KB\"\nlocality = [\"575KiB\
 /// Between any two nodes.
 const LINK: &str = "50Mbit/s";
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) struct Cell {
     pub(super) nodes: u8,
+    #[serde(rename = "uplink_bps")]
     pub(super) uplink: BitRate,
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} nodes at {}", self.nodes, self.uplink)
+    }
 }
 
 impl Cell {

@@ -2,15 +2,16 @@
 //!
 //! Containers of real images at a fortieth of their size are asked for one after the other, and what each
 //! pull fetches is read from the registry's log. In: profiles, numbers of nodes, rates of their lines to the
-//! registry, a seed. Out: the paper's Table I and the series of its Fig. 3 to 5. Every profile gets the same
-//! requests and begins with empty image stores; `+neighbours` behind a profile's name turns the agents'
-//! layer store on.
+//! registry, seeds. Out: the paper's Table I and the series of its Fig. 3 to 5, for each order of requests and over
+//! all of them. Every profile gets the same orders and begins each with empty image stores; `+neighbours` behind a
+//! profile's name turns the agents' layer store on.
 
 mod beside;
 mod cell;
 mod empty;
 mod judge;
 mod load;
+mod means;
 mod plot;
 mod pull;
 mod report;
@@ -55,9 +56,12 @@ pub(crate) struct Settings {
     /// Which images they are drawn from.
     #[arg(long, value_enum, default_value = "named")]
     images: Choice,
-    /// Which images and sizes are drawn.
+    /// Which images and sizes are drawn, in which order.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// How many orders, drawn by the seed and those after it; what is judged is their mean.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
+    orders: u16,
     /// A folder for figures (SVG), one a lab, and one over nodes and over rates where there are several.
     #[arg(long)]
     plot: Option<PathBuf>,
@@ -110,7 +114,7 @@ pub(crate) fn run(settings: &Settings) -> Result<bool> {
     let results = settings.experiment.results()?;
     let mut report = Report::default();
     let played = play(settings, &contenders, &mut report);
-    report.set_ratios();
+    report.sum_up();
     report.print();
     judge::judge(&mut report);
     if let Some(folder) = &settings.plot {
@@ -123,13 +127,13 @@ fn play(settings: &Settings, contenders: &[Contender<'_>], report: &mut Report) 
     let cells = settings.cells();
     for (at, cell) in cells.iter().enumerate() {
         let (ground, images) = cell.raise(&settings.experiment.build())?;
-        let requests = requests::draw(&images, settings);
+        let orders = requests::draw(&images, settings);
         let played = match at == 0 && !settings.no_scenarios {
             true => play_scenarios(&ground, report),
             false => Ok(()),
         };
         let contenders = if settings.only_scenarios { &[] } else { contenders };
-        let played = played.and_then(|()| compare(&ground, cell, (contenders, &requests), report));
+        let played = played.and_then(|()| compare(&ground, cell, (contenders, &orders), report));
         if let Err(error) = played {
             ground.abandon()?;
             return Err(error);
@@ -147,17 +151,19 @@ fn play_scenarios(ground: &Ground, report: &mut Report) -> Result<()> {
     beside::play(ground, report)
 }
 
-/// The same requests under each profile, on one lab.
+/// Each order under each profile, on one lab.
 fn compare(
     ground: &Ground,
     cell: &Cell,
-    (contenders, requests): (&[Contender<'_>], &Requests),
+    (contenders, orders): (&[Contender<'_>], &[Requests]),
     report: &mut Report,
 ) -> Result<()> {
+    let turn = |requests| contenders.iter().map(move |contender| (requests, contender));
+    let mut turns = orders.iter().flat_map(turn).peekable();
     let mut store = LayerStore::Off;
-    for (at, contender) in contenders.iter().enumerate() {
+    while let Some((requests, contender)) = turns.next() {
         let Cell { nodes, uplink } = cell;
-        ground.chapter(&format!("{} on {nodes} nodes at {uplink}", contender.name));
+        ground.chapter(&format!("order {}, {} on {nodes} nodes at {uplink}", requests.order, contender.name));
         // One that was on has layers of the profile before.
         if contender.store == LayerStore::On || store == LayerStore::On {
             store = contender.store;
@@ -166,7 +172,7 @@ fn compare(
         let row = series::play(ground, cell, contender, requests)?;
         let held = row.held();
         report.rows.push(row);
-        if at + 1 < contenders.len() {
+        if turns.peek().is_some() {
             empty::empty(ground, &held)?;
         }
     }

@@ -5,13 +5,14 @@ use super::beside::BesideRow;
 use super::cell::Cell;
 use super::empty::Held;
 use super::load::Load;
+use super::means::{self, MeanRow};
 use super::pull::Pull;
 use crate::checks::{self, Checks, print_table};
-use edgeloom_common::units::{BitRate, Bytes};
+use edgeloom_common::units::Bytes;
 use serde::Serialize;
 
 /// The profile that the others are measured by: the paper's default scheduler.
-const REFERENCE: &str = "kube";
+pub(super) const REFERENCE: &str = "kube";
 
 /// A container under a profile.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -55,8 +56,10 @@ impl ContainerRow {
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct SeriesRow {
     pub(super) profile: String,
-    pub(super) nodes: u8,
-    pub(super) uplink_bps: u64,
+    #[serde(flatten)]
+    pub(super) cell: Cell,
+    /// The seed that its requests were drawn by.
+    pub(super) order: u64,
     pub(super) placed: usize,
     /// From the registry.
     pub(super) bytes_fetched: u64,
@@ -92,8 +95,8 @@ impl SeriesRow {
         let last = containers.last().cloned().unwrap_or_default();
         Self {
             profile: profile.to_owned(),
-            nodes: cell.nodes,
-            uplink_bps: cell.uplink.0,
+            cell: *cell,
+            order: 0,
             placed: placed().count(),
             bytes_fetched: last.cumulative_bytes,
             bytes_predicted: placed().map(|row| row.pull.bytes_predicted).sum(),
@@ -116,13 +119,9 @@ impl SeriesRow {
         placed.map(|row| (row.pull.node.clone(), row.image.clone())).collect()
     }
 
-    /// Its lab, for people.
-    pub(super) fn cell(&self) -> String {
-        format!("{} nodes at {}", self.nodes, BitRate(self.uplink_bps))
-    }
-
-    pub(super) fn same_cell(&self, other: &Self) -> bool {
-        (self.nodes, self.uplink_bps) == (other.nodes, other.uplink_bps)
+    /// The same requests on the same lab.
+    pub(super) fn same_order(&self, other: &Self) -> bool {
+        (self.cell, self.order) == (other.cell, other.order)
     }
 }
 
@@ -150,6 +149,8 @@ pub(super) struct Report {
     #[serde(flatten)]
     pub(super) verdict: Checks,
     pub(super) rows: Vec<SeriesRow>,
+    /// Of the rows, over orders.
+    pub(super) means: Vec<MeanRow>,
     pub(super) scenarios: Vec<ScenarioRow>,
     /// One, where it is played.
     pub(super) beside: Vec<BesideRow>,
@@ -162,32 +163,44 @@ impl checks::Report for Report {
 }
 
 impl Report {
-    /// Bytes of each row over those of the reference on the same lab.
-    pub(super) fn set_ratios(&mut self) {
+    /// Bytes of each row over those of the reference with the same requests, and means over orders.
+    pub(super) fn sum_up(&mut self) {
         let all = self.rows.clone();
         for row in &mut self.rows {
-            let reference = all.iter().find(|other| other.profile == REFERENCE && other.same_cell(row));
+            let reference = all.iter().find(|other| other.profile == REFERENCE && other.same_order(row));
             #[expect(clippy::cast_precision_loss, reason = "megabytes")]
             let ratio =
                 |reference: &SeriesRow| row.bytes_fetched as f64 / reference.bytes_fetched.max(1) as f64;
             row.bytes_ratio = reference.map(ratio);
         }
+        self.means = self.rows.chunk_by(|one, next| one.cell == next.cell).flat_map(means::of_cell).collect();
     }
 
-    /// Per lab: bytes, seconds and STD of each container under each profile; then one line a profile.
+    /// Per lab, one a profile.
+    pub(super) fn means(&self) -> impl Iterator<Item = &[MeanRow]> {
+        self.means.chunk_by(|one, next| one.cell == next.cell)
+    }
+
+    /// Per lab and order: bytes, seconds and STD of each container under each profile, and one line a profile. Then
+    /// the orders' means.
     pub(super) fn print(&self) {
-        for cell in self.rows.chunk_by(SeriesRow::same_cell) {
-            println!("\n{}: MB, seconds and STD of each container", cell[0].cell());
-            print_containers(cell);
+        for order in self.rows.chunk_by(SeriesRow::same_order) {
+            let SeriesRow { cell, order: number, .. } = &order[0];
+            println!("\n{cell}, order {number}: MB, seconds and STD of each container");
+            print_containers(order);
             println!();
-            print_sums(cell);
-            println!("  every layer once: {} MB", megabytes(cell[0].bytes_least));
+            print_sums(order);
+            println!("  every layer once: {} MB", megabytes(order[0].bytes_least));
+        }
+        for means in self.means() {
+            println!("\n{}: means of {} orders", means[0].cell, means[0].orders);
+            means::print(means);
         }
         println!();
     }
 }
 
-fn megabytes(bytes: u64) -> String {
+pub(super) fn megabytes(bytes: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "shown with two digits")]
     let megabytes = bytes as f64 / 1e6;
     format!("{megabytes:.2}")
@@ -249,6 +262,7 @@ fn print_sums(cell: &[SeriesRow]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use edgeloom_common::units::BitRate;
 
     fn row(profile: &str, nodes: u8, bytes: u64) -> SeriesRow {
         let placed = ContainerRow { placed: true, cumulative_bytes: bytes, ..ContainerRow::default() };
@@ -259,7 +273,7 @@ mod tests {
     fn ratios_are_to_the_reference_of_the_same_lab() {
         let rows = vec![row("kube", 3, 100), row("lrs", 3, 60), row("lrs", 4, 60)];
         let mut report = Report { rows, ..Report::default() };
-        report.set_ratios();
+        report.sum_up();
         let ratios: Vec<_> = report.rows.iter().map(|row| row.bytes_ratio).collect();
         assert_eq!(ratios, [Some(1.0), Some(0.6), None]);
     }

@@ -7,12 +7,10 @@ use crate::publish;
 use clap::ValueEnum;
 use edgeloom_common::units::Bytes;
 use edgeloom_examples::images::ImageSpec;
+use edgeloom_sim::layers::NAMED;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// The images that the paper names; of its other ones it says nothing.
-const NAMED: [&str; 6] =
-    ["wordpress:6.1-apache", "ghost:5", "gcc:12", "redis:7.0", "tomcat:10.1", "mysql:8.0"];
 /// In thousandths of a core: 3 to 13% of a node.
 const CPU_M: RangeInclusive<u32> = 10..=40;
 const MEMORY_MB: RangeInclusive<u64> = 64..=512;
@@ -39,6 +37,8 @@ impl Choice {
 /// One order of requests.
 #[derive(Debug)]
 pub(super) struct Requests {
+    /// What it was drawn by.
+    pub(super) order: u64,
     pub(super) list: Vec<Request>,
     /// Of layers and configurations, each once: what no placement can do without.
     pub(super) bytes_least: u64,
@@ -54,10 +54,18 @@ pub(super) struct Request {
     pub(super) memory: Bytes,
 }
 
-/// As many as the settings say.
-pub(super) fn draw(images: &[ImageSpec], settings: &Settings) -> Requests {
+/// As many orders of as many requests as the settings say.
+pub(super) fn draw(images: &[ImageSpec], settings: &Settings) -> Vec<Requests> {
     let images = settings.images.of(images);
-    let mut random = fastrand::Rng::with_seed(settings.seed);
+    let containers = usize::from(settings.containers);
+    (settings.seed..)
+        .take(settings.orders.into())
+        .map(|order| order_of(&images, (order, containers)))
+        .collect()
+}
+
+fn order_of(images: &[&ImageSpec], (order, containers): (u64, usize)) -> Requests {
+    let mut random = fastrand::Rng::with_seed(order);
     let mut parts: BTreeMap<String, u64> = BTreeMap::new();
     let mut request = |number: usize| {
         let image = images[random.usize(..images.len())];
@@ -71,8 +79,8 @@ pub(super) fn draw(images: &[ImageSpec], settings: &Settings) -> Requests {
             memory: Bytes(random.u64(MEMORY_MB) * 1_000_000),
         }
     };
-    let list = (1..=usize::from(settings.containers)).map(&mut request).collect();
-    Requests { list, bytes_least: parts.values().sum() }
+    let list = (1..=containers).map(&mut request).collect();
+    Requests { order, list, bytes_least: parts.values().sum() }
 }
 
 impl Request {
@@ -100,6 +108,16 @@ mod tests {
         let images = edgeloom_examples::images::family(b"program");
         assert_eq!(Choice::Named.of(&images).len(), NAMED.len());
         assert_eq!(Choice::All.of(&images).len(), images.len());
+    }
+
+    /// An order is the same whichever is the first, so that orders can be run in parts.
+    #[test]
+    fn orders_are_their_own() {
+        let images = edgeloom_examples::images::family(b"program");
+        let images = Choice::Named.of(&images);
+        let [first, again, other] = [1, 1, 2].map(|order| order_of(&images, (order, 20)));
+        assert_eq!((&first.list, first.bytes_least), (&again.list, again.bytes_least));
+        assert_ne!(first.list, other.list);
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub(super) fn play(
         rows.push(row);
     }
     let row = SeriesRow::new(cell, contender.name, rows);
-    Ok(SeriesRow { bytes_least: requests.bytes_least, ..row })
+    Ok(SeriesRow { order: requests.order, bytes_least: requests.bytes_least, ..row })
 }
 
 fn measured(ground: &Ground, request: &Request, outcome: Outcome) -> Result<ContainerRow> {

@@ -6,13 +6,14 @@
 
 use crate::documents::programs;
 use crate::known;
+use crate::missing::Layers;
 use crate::model::{Image, JobRecord, Model};
 use crate::nodes::Nodes;
 use edgeloom_common::desired::ImageRef;
 use edgeloom_common::ids::{NodeId, TaskName};
 use edgeloom_common::units::Bytes;
 use edgeloom_sched::plan::JobPlan;
-use edgeloom_sched::pull::Held;
+use edgeloom_sched::pull::{Fetch, Held};
 use edgeloom_sched::snapshot::Platforms;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -84,23 +85,31 @@ impl<'a> Pulls<'a> {
         fetched
     }
 
-    fn layers<'i>(&self, node: &NodeId, image: &'i Image) -> Option<&'i crate::missing::Layers> {
+    fn layers<'i>(&self, node: &NodeId, image: &'i Image) -> Option<&'i Layers> {
         image.layers(&self.nodes.table.get(node)?.inventory.as_ref()?.architecture)
     }
 }
 
-/// Bytes of layers that the pull of an image on a node was committed with; none for one that no task waits for.
-pub(crate) fn predicted(model: &Model, node: &NodeId, image: &str) -> Option<Bytes> {
+/// What the pull of an image on a node was committed with, without the configuration; none for one that no task waits
+/// for.
+pub(crate) fn predicted(model: &Model, node: &NodeId, image: &str) -> Option<Fetch> {
     model.committed().find_map(|(record, plan)| {
         let mut own = of_job(record, plan).filter(|(_, at, its)| *at == node && its.reference.name == image);
-        own.find_map(|(task, _, its)| {
-            let bytes = *record.bytes_predicted.get(&task)?;
-            // Nodes do not count configurations, which are the same size on every platform but for a few bytes.
-            let config =
-                its.platforms.values().map(|layers| layers.config.size.0).find(|size| *size <= bytes);
-            Some(Bytes(bytes - config.unwrap_or(0)))
-        })
+        own.find_map(|(task, _, its)| Some(of_layers(its, *record.bytes_predicted.get(&task)?)))
     })
+}
+
+/// Of so many bytes. Nodes do not count configurations, which are the same size on every platform but for a few bytes.
+fn of_layers(image: &Image, bytes: u64) -> Fetch {
+    let mut without = None;
+    for platform in image.platforms.values().map(Layers::image) {
+        let Some(above) = bytes.checked_sub(platform.config_size.0) else { continue };
+        if let Some(fetch) = platform.topmost(Bytes(above)) {
+            return fetch;
+        }
+        without.get_or_insert(above);
+    }
+    Fetch::even(1, Bytes(without.unwrap_or(bytes)))
 }
 
 /// Images as the scheduler takes them.

@@ -7,18 +7,16 @@
 //! also Eq. 1 of LRScheduler. In both a blob is fetched once, the configuration counts, and an image whose
 //! configuration is present fetches nothing.
 
+mod course;
 mod learnt;
 
+use course::Course;
 pub use learnt::Learnt;
 
 use edgeloom_common::report::{ImageStore, LayerInventory};
 use edgeloom_common::units::{BitRate, Bytes, PULL_PART};
 use std::collections::BTreeSet;
 
-/// Seconds that a pull takes whatever it fetches, and that each layer adds for checking and unpacking.
-/// Fitted to 14 pulls of 1 to 28 MB by Docker 20.10 over 20 Mbit/s; the largest error was 0.2 s.
-const START_S: f64 = 0.134;
-const LAYER_S: f64 = 0.03;
 /// Part of a line that pulls have whatever flows have: these may not reserve it.
 const LEAST: f64 = 0.05;
 
@@ -45,10 +43,22 @@ impl Image {
     /// Bytes of all layers, each once.
     #[must_use]
     pub fn layer_bytes(&self) -> Bytes {
-        let mut seen = BTreeSet::new();
-        let once = self.layers.iter().filter(|layer| seen.insert(&layer.digest));
-        Bytes(once.map(|layer| layer.size.0).sum())
+        Bytes(once(&self.layers).map(|layer| layer.size.0).sum())
     }
+
+    /// The topmost layers that come to so many bytes, without the configuration: what a graph driver fetches of it
+    /// where that is so much. None where there are none.
+    #[must_use]
+    pub fn topmost(&self, bytes: Bytes) -> Option<Fetch> {
+        let from = |height: usize| Fetch::of(once(&self.layers[height..]), Bytes(0));
+        (0..=self.layers.len()).rev().map(from).find(|fetch| fetch.layer_bytes == bytes)
+    }
+}
+
+/// Each blob where it comes first.
+fn once(layers: &[Layer]) -> impl Iterator<Item = &Layer> {
+    let mut seen = BTreeSet::new();
+    layers.iter().filter(move |layer| seen.insert(layer.digest.as_str()))
 }
 
 /// What a pull fetches.
@@ -57,9 +67,27 @@ pub struct Fetch {
     pub layers: u32,
     pub layer_bytes: Bytes,
     pub config_bytes: Bytes,
+    course: Course,
 }
 
 impl Fetch {
+    /// Of these layers, bottom first.
+    fn of<'l>(layers: impl Iterator<Item = &'l Layer>, config_bytes: Bytes) -> Self {
+        let sizes: Vec<Bytes> = layers.map(|layer| layer.size).collect();
+        Self {
+            layers: u32::try_from(sizes.len()).unwrap_or(u32::MAX),
+            layer_bytes: Bytes(sizes.iter().map(|size| size.0).sum()),
+            config_bytes,
+            course: Course::of(&sizes),
+        }
+    }
+
+    /// Of layers of which only that much is known.
+    #[must_use]
+    pub fn even(layers: u32, layer_bytes: Bytes) -> Self {
+        Self { layers, layer_bytes, config_bytes: Bytes(0), course: Course::even(layers, layer_bytes) }
+    }
+
     /// Everything.
     #[must_use]
     pub fn bytes(self) -> Bytes {
@@ -72,52 +100,63 @@ impl Fetch {
         if self.bytes().0 == 0 {
             return 0.0;
         }
-        START_S + LAYER_S * f64::from(self.layers) + goodput.seconds(Bytes(self.bytes().0 + queued.0))
+        self.course.seconds(goodput, Bytes(self.config_bytes.0 + queued.0))
     }
 }
 
-/// Payload bits a second that pulls get over a line.
+/// What pulls get: payload bits a second over a line, and how its node unpacks what comes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Goodput(f64);
+pub struct Goodput {
+    bits_per_s: f64,
+    /// Times that it takes as long as the machine did that was measured.
+    unpacking: f64,
+}
 
 impl Goodput {
+    /// At least one bit.
+    fn new(bits_per_s: f64) -> Self {
+        Self { bits_per_s: bits_per_s.max(1.0), unpacking: 1.0 }
+    }
+
     /// Of a line from which nothing was pulled yet, by its wire rate.
     #[must_use]
     pub fn declared(wire: BitRate) -> Self {
-        Self((wire.as_f64() * edgeloom_common::units::TCP_GOODPUT).max(1.0))
+        Self::new(wire.as_f64() * edgeloom_common::units::TCP_GOODPUT)
     }
 
     /// Of a line, with this wire rate, of which flows use so much.
     #[must_use]
     pub fn beside_flows(wire: BitRate, used: BitRate) -> Self {
         let (wire, left) = (wire.as_f64(), BitRate(wire.0.saturating_sub(used.0)).as_f64());
-        Self(((PULL_PART * left).max(LEAST * wire) * edgeloom_common::units::TCP_GOODPUT).max(1.0))
+        Self::new((PULL_PART * left).max(LEAST * wire) * edgeloom_common::units::TCP_GOODPUT)
     }
 
-    /// The lower of the two.
+    /// With no more of the line than the other has; the node is this one's.
     #[must_use]
     pub fn at_most(self, other: Self) -> Self {
-        Self(self.0.min(other.0))
+        Self { bits_per_s: self.bits_per_s.min(other.bits_per_s), ..self }
     }
 
     /// That of a line which takes the mean time of these for a byte; none of none.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "nodes are few")]
     pub(crate) fn mean(lines: &[Self]) -> Option<Self> {
-        let bit_s: f64 = lines.iter().map(|line| 1.0 / line.0).sum();
-        (!lines.is_empty()).then(|| Self(lines.len() as f64 / bit_s))
+        let count = lines.len() as f64;
+        let bit_s: f64 = lines.iter().map(|line| 1.0 / line.bits_per_s).sum();
+        let unpacking = lines.iter().map(|line| line.unpacking).sum::<f64>() / count;
+        (!lines.is_empty()).then(|| Self { bits_per_s: count / bit_s, unpacking })
     }
 
     /// In whole bits a second.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "casts from float saturate")]
     pub fn rate(self) -> BitRate {
-        BitRate(self.0 as u64)
+        BitRate(self.bits_per_s as u64)
     }
 
     /// Of the line alone.
     pub(crate) fn seconds(self, bytes: Bytes) -> f64 {
-        bits(bytes) / self.0
+        bits(bytes) / self.bits_per_s
     }
 }
 
@@ -158,12 +197,7 @@ impl Held {
         // containerd keeps the configuration as it came, also when the image's record is gone.
         let kept = self.store == ImageStore::Containerd && self.blobs.contains(&image.config);
         let config_bytes = if kept { Bytes(0) } else { image.config_size };
-        let mut fetch = Fetch { config_bytes, ..Fetch::default() };
-        for layer in self.absent(image) {
-            fetch.layers += 1;
-            fetch.layer_bytes.0 += layer.size.0;
-        }
-        fetch
+        Fetch::of(self.absent(image), config_bytes)
     }
 
     /// Bytes of the image's layers that a pull would not fetch: `D` of LRScheduler, Eq. 2.
@@ -193,16 +227,13 @@ impl Held {
     }
 
     /// Layers to fetch, each blob once.
-    fn absent<'i>(&self, image: &'i Image) -> impl Iterator<Item = &'i Layer> {
+    fn absent<'i>(&'i self, image: &'i Image) -> impl Iterator<Item = &'i Layer> {
         let present = match self.store {
             ImageStore::Containerd => 0,
             ImageStore::Graphdriver => image.layers.iter().take_while(|layer| self.present(layer)).count(),
         };
-        let mut fetched = BTreeSet::new();
-        image.layers[present..].iter().filter(move |layer| {
-            let held = self.store == ImageStore::Containerd && self.blobs.contains(&layer.digest);
-            !held && fetched.insert(layer.digest.as_str())
-        })
+        let held = |layer: &Layer| self.store == ImageStore::Containerd && self.blobs.contains(&layer.digest);
+        once(&image.layers[present..]).filter(move |layer| !held(layer))
     }
 
     /// Whether a graph driver skips a layer, if it skipped all below.

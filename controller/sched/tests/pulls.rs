@@ -82,10 +82,7 @@ fn a_job_that_holds_nothing_back_for_itself_pulls_at_the_whole_line() {
 #[test]
 fn what_flows_leave_is_never_less_than_their_share_allows() {
     let seconds = |reserved| {
-        let fetch = edgeloom_sched::pull::Fetch {
-            layer_bytes: edgeloom_common::units::Bytes(10 * MB),
-            ..Default::default()
-        };
+        let fetch = edgeloom_sched::pull::Fetch::even(100, edgeloom_common::units::Bytes(100 * MB));
         let rest = edgeloom_common::units::Bytes(0);
         fetch.seconds(Goodput::beside_flows(BitRate(WIRE), BitRate(reserved)), rest)
             / fetch.seconds(Goodput::declared(BitRate(WIRE)), rest)

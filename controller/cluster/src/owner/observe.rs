@@ -81,7 +81,7 @@ impl Owner {
         for pull in observed.iter().flat_map(|observed| &observed.pulls).filter(|pull| pull.done) {
             let image = pull.image.as_str();
             line.learn(pull, || Known {
-                bytes_predicted: predicted(model, node, image),
+                fetch: predicted(model, node, image),
                 left: left(model, nodes, (node, image)),
             });
         }

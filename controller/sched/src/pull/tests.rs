@@ -115,13 +115,27 @@ fn a_layer_that_comes_thrice_is_fetched_once() {
 
 #[test]
 fn the_time_of_a_pull_is_as_measured() {
-    // 28.1 MB in 12 layers over 20 Mbit/s took 12.3 s.
-    let fetch = Fetch { layers: 12, layer_bytes: Bytes(28_100_000), config_bytes: Bytes(0) };
     let line = Goodput::declared(BitRate(20_000_000));
-    let seconds = fetch.seconds(line, Bytes(0));
-    assert!((seconds - 12.3).abs() < 0.2, "{seconds}");
-    assert!(fetch.seconds(line, Bytes(1_000_000)) > seconds + 0.4);
+    // 28.1 MB in 12 layers over 20 Mbit/s took 12.3 s; 0.44 MB in 7 layers, of which the unpacking takes longest, 0.8 s.
+    for (layers, bytes, took_s) in [(12, 28_100_000, 12.3), (7, 440_000, 0.8)] {
+        let seconds = Fetch::even(layers, Bytes(bytes)).seconds(line, Bytes(0));
+        assert!((seconds / took_s - 1.0_f64).abs() < 0.12, "{seconds} of {took_s}");
+    }
+    let fetch = Fetch::even(12, Bytes(28_100_000));
+    assert!(fetch.seconds(line, Bytes(1_000_000)) > fetch.seconds(line, Bytes(0)) + 0.4);
     assert_eq!(Fetch::default().seconds(line, Bytes(1_000_000)), 0.0);
+}
+
+#[test]
+fn the_topmost_layers_are_found_by_their_bytes() {
+    let [a, ..] = abcde();
+    let held = holding(ImageStore::Graphdriver, &[image("below", &["base"])]);
+    let [missing, top] = [held.fetch(&a), a.topmost(Bytes(4_100_000)).unwrap()];
+    assert_eq!((top.layers, top.layer_bytes), (missing.layers, missing.layer_bytes));
+    let line = Goodput::declared(BitRate(20_000_000));
+    assert!((top.seconds(line, Bytes(CONFIG)) - missing.seconds(line, Bytes(0))).abs() < 1e-9);
+    assert_eq!(a.topmost(Bytes(0)), Some(Fetch::default()));
+    assert_eq!(a.topmost(Bytes(5)), None);
 }
 
 /// Images of up to six of the table's layers.

@@ -14,6 +14,7 @@ mod command;
 mod configs;
 mod daemons;
 mod demo;
+mod detour;
 mod docker;
 mod document;
 mod engines;

@@ -4,7 +4,7 @@
 //! ports' egress: what a node does to its own interfaces cannot lift the limit.
 
 use crate::command::{feed, run, within};
-use crate::lab::Lab;
+use crate::lab::{Lab, Node};
 use crate::topology::LinkSpec;
 use anyhow::{Context, Result, bail};
 use edgeloom_common::units::BitRate;
@@ -32,7 +32,7 @@ pub(crate) fn link(id: &str, link: &LinkSpec) -> String {
 
 /// A token bucket: 16 KB of burst, or two ticks of a 250 Hz clock; a queue of 100 ms, but never
 /// below the 150 KB that a sender with segmentation offload needs.
-fn bucket(verb: &str, device: &str, rate: BitRate) -> String {
+pub(crate) fn bucket(verb: &str, device: &str, rate: BitRate) -> String {
     let burst = (rate.0 / 8 / 125).max(16_384);
     let limit = (rate.0 / 8 / 10).max(150_000);
     format!("qdisc {verb} dev {device} root tbf rate {}bit burst {burst} limit {limit}\n", rate.0)
@@ -55,7 +55,7 @@ pub(crate) fn create(lab: &Lab) -> Result<()> {
     let id = &lab.id;
     let core = core(id);
     let mut spaces = vec![core.clone()];
-    spaces.extend(lab.nodes().iter().map(super::lab::Node::namespace));
+    spaces.extend(lab.nodes().iter().map(Node::namespace));
     spaces.extend(lab.topology.links.iter().map(|one| link(id, one)));
     let lines: String = spaces.iter().map(|name| format!("netns add {name}\n")).collect();
     feed(&["ip", "-batch", "-"], &lines)?;
@@ -115,7 +115,7 @@ fn uplink(lab: &Lab, core: &str) -> Result<()> {
     Ok(())
 }
 
-fn ends(lab: &Lab, node: &crate::lab::Node<'_>) -> Result<()> {
+fn ends(lab: &Lab, node: &Node<'_>) -> Result<()> {
     let mut lines =
         format!("link set lo up\naddr add {}/24 dev up0\nlink set up0 up\n", node.uplink_address());
     for (index, one) in lab.topology.links.iter().enumerate() {

@@ -1,11 +1,13 @@
-//! A pull beside a running job: a node gets the layers of a large image from its neighbour, over the link and in the
-//! direction that a job's flow takes as well. What the job makes before and during the pull, its own output tells; what
-//! the pull gets of what the job leaves, frames counted on the link.
+//! A pull beside a running job: a node gets the layers of a large image over the link and in the direction that a job's
+//! flow takes as well, first from its neighbour, whose kernel shapes both, then from a registry behind that one. What
+//! the job makes before and during a pull, its own output tells; what the pull gets of what the job leaves, frames
+//! counted on the link.
 
 use super::empty::{self, Held, LayerStore};
 use super::pull::{self, Outcome};
 use super::report::Report;
 use crate::api::{Submitted, wait_for};
+use crate::detour::Detour;
 use crate::document::Document;
 use crate::ground::Ground;
 use crate::meter::{Meter, Snapshot};
@@ -29,24 +31,30 @@ const LAYERS: u64 = 4;
 const LAYER_BYTES: usize = 12_000_000;
 /// How long the job is measured alone.
 const ALONE: Duration = Duration::from_secs(12);
-/// A pull has begun once so much of it has come.
+/// A pull has begun once so much of it has come. A proxy hears for two seconds what the job uses of its rate before it
+/// takes the rest, and buffers fill meanwhile.
 const BEGUN_BYTES: u64 = 1_000_000;
+const HEARD_BYTES: u64 = 8_000_000;
 /// It is over when less than so much came for so long.
 const TRICKLE_BYTES: u64 = 50_000;
-const QUIET: Duration = Duration::from_millis(500);
+const QUIET: Duration = Duration::from_secs(3);
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Of its throughput, that the job loses.
 const LOSS_MAX: f64 = 0.05;
 /// Of what the job leaves of the link, that the pull gets.
 const PART_MIN: f64 = 0.9;
-/// First octets of tasks' addresses, and of nodes' on links.
+/// First octets of tasks' addresses, of nodes' on links, and of the registry's.
 const TASKS: [u8; 2] = [10, 77];
 const LINKS: [u8; 2] = [10, 61];
+const REGISTRY: [u8; 2] = [10, 60];
+/// Of the neighbour's own line while the registry is behind it: the link is the narrowest.
+const WIDE: BitRate = BitRate(200_000_000);
 
 /// What both got; wire rates.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct BesideRow {
+    pub(super) scenario: &'static str,
     pub(super) link_bps: u64,
     pub(super) items_per_s_before: f64,
     pub(super) items_per_s_during: f64,
@@ -81,33 +89,63 @@ impl BesideRow {
             self.seconds
         );
         let (loss, part) = (self.loss(), self.part());
-        report.verdict.check("a pull beside a job: what the job loses", loss < LOSS_MAX, loss, LOSS_MAX);
-        report.verdict.check("a pull beside a job: part of what is left", part >= PART_MIN, part, PART_MIN);
+        let name = self.scenario;
+        report.verdict.check(&format!("{name}: what the job loses"), loss < LOSS_MAX, loss, LOSS_MAX);
+        report.verdict.check(&format!("{name}: part of what is left"), part >= PART_MIN, part, PART_MIN);
     }
 }
 
-/// Plays it with the layer store on; what it leaves are images.
+/// What is played.
+#[derive(Debug, Clone, Copy)]
+struct Scenario {
+    name: &'static str,
+    /// First octets of the addresses that layers come from.
+    from: [u8; 2],
+    /// From when on it is measured.
+    begun_bytes: u64,
+}
+
+const NEAR: Scenario = Scenario { name: "a pull beside a job", from: LINKS, begun_bytes: BEGUN_BYTES };
+const FAR: Scenario =
+    Scenario { name: "a pull from a registry beside a job", from: REGISTRY, begun_bytes: HEARD_BYTES };
+
+/// Plays both with the layer store on; what they leave is removed.
 pub(super) fn play(ground: &Ground, report: &mut Report) -> Result<()> {
     ground.chapter("a pull beside a running job");
     empty::set_layer_store(ground, LayerStore::On)?;
     let images = images()?;
     publish::push(&images)?;
-    let [stream, large] = images.each_ref().map(publish::name);
-    let Outcome::Runs(_) = pull::run(ground, &holds("held", &large, FROM))? else {
-        bail!("{FROM} has no room for {large}");
+    let [stream, near, far] = images.each_ref().map(publish::name);
+    let Outcome::Runs(_) = pull::run(ground, &holds("held", &near, FROM))? else {
+        bail!("{FROM} has no room for {near}");
     };
     let job = Document::read(&streams(&stream))?;
     ground.start(&job, |_| ())?;
-    let row = measure(ground, &job, &holds("pulled", &large, TO))?;
-    row.judge(report);
-    report.beside.push(row);
-    let held = [FROM, TO].map(|node| (node.to_owned(), large.clone()));
+    play_one(ground, report, (&job, &holds("near", &near, TO)), NEAR)?;
+    let detour = Detour::lay(&ground.lab, (FROM, TO), WIDE)?;
+    // Connections that are open would go on as they began.
+    empty::set_layer_store(ground, LayerStore::On)?;
+    play_one(ground, report, (&job, &holds("far", &far, TO)), FAR)?;
+    detour.lift()?;
+    let held = [(FROM, near), (TO, far)].map(|(node, image)| (node.to_owned(), image));
     empty::empty(ground, &Held::from(held))?;
     empty::set_layer_store(ground, LayerStore::Off)
 }
 
-/// The job's image and a large one, on bases of their own.
-fn images() -> Result<[ImageSpec; 2]> {
+fn play_one(
+    ground: &Ground,
+    report: &mut Report,
+    (job, document): (&Document, &str),
+    scenario: Scenario,
+) -> Result<()> {
+    let row = measure(ground, (job, document), scenario)?;
+    row.judge(report);
+    report.beside.push(row);
+    Ok(())
+}
+
+/// The job's image and two large ones, each on a base of its own.
+fn images() -> Result<[ImageSpec; 3]> {
     let program = publish::program()?;
     let image = |name: &str, above: Vec<Layer>, word: Option<&str>| {
         let files = [
@@ -121,8 +159,11 @@ fn images() -> Result<[ImageSpec; 2]> {
             entrypoint: std::iter::once("/pipeline").chain(word).map(str::to_owned).collect(),
         }
     };
-    let layers = (0..LAYERS).map(|at| Layer::random("own.bin", 9_100 + at, LAYER_BYTES)).collect();
-    Ok([image("stream", Vec::new(), None), image("large", layers, Some("idle"))])
+    let large = |name: &str, seed: u64| {
+        let layers = (seed..seed + LAYERS).map(|at| Layer::random("own.bin", at, LAYER_BYTES)).collect();
+        image(name, layers, Some("idle"))
+    };
+    Ok([image("stream", Vec::new(), None), large("near", 9_100), large("far", 9_200)])
 }
 
 fn holds(name: &str, image: &str, node: &str) -> String {
@@ -146,7 +187,7 @@ struct Look {
 }
 
 impl Look {
-    fn at(meter: &Meter) -> Self {
+    fn at(meter: &Meter, source: [u8; 2]) -> Self {
         let Snapshot(counts) = meter.snapshot();
         let of = |network: [u8; 2]| {
             let mine = counts.iter().filter(|(key, _)| key.from == FROM && key.to == TO);
@@ -156,7 +197,7 @@ impl Look {
             });
             tcp.map(|(_, bytes)| *bytes).sum()
         };
-        Self { at: Instant::now(), job: of(TASKS), pull: of(LINKS) }
+        Self { at: Instant::now(), job: of(TASKS), pull: of(source) }
     }
 
     /// Bits a second of the job and of the pull since then.
@@ -168,20 +209,21 @@ impl Look {
     }
 }
 
-/// The job alone, then beside the pull that `document` asks for, from when that has begun until nothing more comes from the
-/// neighbour.
-fn measure(ground: &Ground, job: &Document, document: &str) -> Result<BesideRow> {
+/// The job alone, then beside the pull that `document` asks for, from when that has begun until nothing more comes from
+/// its source.
+fn measure(ground: &Ground, (job, document): (&Document, &str), scenario: Scenario) -> Result<BesideRow> {
     let link = &ground.lab.topology.links[ground.lab.topology.link(FROM, TO)?];
     let meter = Meter::start(&ground.lab)?;
+    let look = || Look::at(&meter, scenario.from);
     std::thread::sleep(WARM_UP);
-    let (window, alone) = (Window::open(&ground.engines, [job])?, Look::at(&meter));
+    let (window, alone) = (Window::open(&ground.engines, [job])?, look());
     std::thread::sleep(ALONE);
-    let (before, idle) = (window.close()?[0], Look::at(&meter));
+    let (before, idle) = (window.close()?[0], look());
     let Submitted::Accepted(view) = ground.api.submit(document)? else { bail!("{document} is refused") };
-    let come = |bytes: u64| Look::at(&meter).pull >= idle.pull + bytes;
-    await_bytes("the pull to begin", || come(BEGUN_BYTES))?;
-    let (window, begun) = (Window::open(&ground.engines, [job])?, Look::at(&meter));
-    let done = until_nothing_comes(&meter)?;
+    let come = |bytes: u64| look().pull >= idle.pull + bytes;
+    await_bytes("the pull to begin", || come(scenario.begun_bytes))?;
+    let (window, begun) = (Window::open(&ground.engines, [job])?, look());
+    let done = until_nothing_comes(look)?;
     let during = window.close()?[0];
     let name = view.name.as_str();
     wait_for("the pulled image to run", PATIENCE, || {
@@ -189,6 +231,7 @@ fn measure(ground: &Ground, job: &Document, document: &str) -> Result<BesideRow>
     })?;
     let ((job_before, _), (job_during, pull)) = (idle.since(&alone), done.since(&begun));
     Ok(BesideRow {
+        scenario: scenario.name,
         link_bps: link.rate.0,
         items_per_s_before: before,
         items_per_s_during: during,
@@ -200,15 +243,15 @@ fn measure(ground: &Ground, job: &Document, document: &str) -> Result<BesideRow>
     })
 }
 
-/// The last look at which more of the pull had come. The registry gives layers at the same time, so how much the
-/// neighbour gives is not known before.
-fn until_nothing_comes(meter: &Meter) -> Result<Look> {
+/// The last look at which more of the pull had come. Beside a neighbour the registry gives layers at the same time, so
+/// how much that one gives is not known before.
+fn until_nothing_comes(look: impl Fn() -> Look) -> Result<Look> {
     let begun = Instant::now();
-    let mut last = Look::at(meter);
+    let mut last = look();
     while last.at.elapsed() < QUIET {
         ensure!(begun.elapsed() < PATIENCE, "the pull takes longer than {} s", PATIENCE.as_secs());
         std::thread::sleep(LOOK_PAUSE);
-        let now = Look::at(meter);
+        let now = look();
         if now.pull >= last.pull + TRICKLE_BYTES {
             last = now;
         }
@@ -236,6 +279,7 @@ mod tests {
             Document::read(&text).unwrap();
         }
         let row = BesideRow {
+            scenario: NEAR.name,
             link_bps: 50_000_000,
             items_per_s_before: 25.0,
             items_per_s_during: 24.0,

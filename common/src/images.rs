@@ -48,6 +48,21 @@ pub enum ImageState {
     Unknown,
 }
 
+impl ImageState {
+    pub const ALL: [Self; 4] = [Self::Current, Self::Stale, Self::Broken, Self::Unknown];
+
+    /// As documents and tables have it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Current => "current",
+            Self::Stale => "stale",
+            Self::Broken => "broken",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// What nodes of one architecture pull.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlatformView {

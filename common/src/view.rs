@@ -114,6 +114,32 @@ pub enum JobState {
     Failed,
 }
 
+impl JobState {
+    pub const ALL: [Self; 7] = [
+        Self::Planned,
+        Self::Waiting,
+        Self::Starting,
+        Self::Running,
+        Self::Succeeded,
+        Self::Stopping,
+        Self::Failed,
+    ];
+
+    /// As documents and tables have it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Planned => "planned",
+            Self::Waiting => "waiting",
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Succeeded => "succeeded",
+            Self::Stopping => "stopping",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 /// What the planner expects.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PredictionView {
@@ -293,6 +319,46 @@ pub struct NodeView {
     pub clock_ahead_ms: Option<i64>,
     pub links: Vec<LinkView>,
     pub problems: Vec<String>,
+}
+
+/// How a node is, in a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeState {
+    Lost,
+    Offline,
+    /// Inventory or links have not arrived.
+    Joining,
+    /// It works on its document.
+    Applying,
+    Ready,
+}
+
+impl NodeState {
+    pub const ALL: [Self; 5] = [Self::Lost, Self::Offline, Self::Joining, Self::Applying, Self::Ready];
+
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Lost => "lost",
+            Self::Offline => "offline",
+            Self::Joining => "joining",
+            Self::Applying => "applying",
+            Self::Ready => "ready",
+        }
+    }
+}
+
+impl NodeView {
+    #[must_use]
+    pub fn state(&self) -> NodeState {
+        match (self.online, self.ready, self.converged) {
+            (false, ..) if self.lost => NodeState::Lost,
+            (false, ..) => NodeState::Offline,
+            (true, false, _) => NodeState::Joining,
+            (true, true, false) => NodeState::Applying,
+            (true, true, true) => NodeState::Ready,
+        }
+    }
 }
 
 /// One direction of a link.

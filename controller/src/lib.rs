@@ -8,5 +8,6 @@ pub mod app;
 pub mod config;
 mod doctor;
 pub mod logs;
+mod metrics;
 mod notify;
 pub mod upkeep;

@@ -5,7 +5,7 @@
 
 use edgeloom_common::ids::JobName;
 use edgeloom_common::view::EventView;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Events kept; older ones are in the daemon's log alone.
 const KEPT: usize = 1_000;
@@ -92,6 +92,8 @@ impl Kind {
 pub(crate) struct Events {
     kept: VecDeque<EventView>,
     last: u64,
+    /// By kind, since the start.
+    counts: BTreeMap<&'static str, u64>,
 }
 
 impl Events {
@@ -106,6 +108,7 @@ impl Events {
             self.kept.pop_front();
         }
         self.last += 1;
+        *self.counts.entry(kind).or_default() += 1;
         self.kept.push_back(EventView {
             number: self.last,
             at_ms,
@@ -113,6 +116,11 @@ impl Events {
             kind: kind.to_owned(),
             text,
         });
+    }
+
+    /// How many there were of each kind.
+    pub(crate) fn counts(&self) -> &BTreeMap<&'static str, u64> {
+        &self.counts
     }
 
     /// Events with a number above `after`, of one job or of all.

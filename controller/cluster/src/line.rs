@@ -3,14 +3,17 @@
 //! In: pulls as the node reports them, again and again, and what was predicted for each. Out: the learnt goodput
 //! and a summary. Nothing here outlives the controller; what the node still reports is learnt anew.
 
+use crate::figures::Histogram;
 use edgeloom_common::report::PullState;
 use edgeloom_common::units::Bytes;
 use edgeloom_common::view::PullsView;
 use edgeloom_sched::pull::{Fetch, Goodput, Learnt};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// How many pulls are kept.
 const KEPT: usize = 256;
+/// Upper bounds of how far predicted seconds are off, as a part of those taken.
+const ERROR_BOUNDS: [f64; 6] = [0.05, 0.1, 0.2, 0.5, 1.0, 2.0];
 
 /// One node's line and pulls.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +21,52 @@ pub(crate) struct Line {
     learnt: Learnt,
     /// The newest last.
     finished: VecDeque<Finished>,
+    /// What the node reported last: it may be more than is kept.
+    told: BTreeSet<Told>,
+    pulled: Pulled,
+}
+
+/// Image, milliseconds and bytes of a pull, which no other pull of a node has alike.
+type Told = (String, Option<u64>, u64);
+
+fn told(pull: &PullState) -> Told {
+    (pull.image.clone(), pull.took_ms, pull.bytes_fetched.0)
+}
+
+/// A node's pulls since the controller started, in numbers that never fall.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pulled {
+    pub finished: u64,
+    /// Those of which bytes were predicted, since tasks waited for them.
+    pub predicted: u64,
+    /// Of the predicted ones those that fetched the predicted bytes to the byte.
+    pub exact: u64,
+    /// Of layers, over the predicted ones; configurations apart, which nodes do not count.
+    pub bytes_predicted: u64,
+    pub bytes_fetched: u64,
+    /// How far predicted seconds were off, as a part of those taken.
+    pub seconds_error: Histogram,
+}
+
+impl Default for Pulled {
+    fn default() -> Self {
+        let (finished, predicted, exact, bytes_predicted, bytes_fetched) = Default::default();
+        let seconds_error = Histogram::new(&ERROR_BOUNDS);
+        Self { finished, predicted, exact, bytes_predicted, bytes_fetched, seconds_error }
+    }
+}
+
+impl Pulled {
+    fn add(&mut self, pull: &Finished) {
+        self.finished += 1;
+        if let Some(bytes) = pull.bytes_predicted {
+            self.predicted += 1;
+            self.exact += u64::from(pull.is_exact());
+            self.bytes_predicted = self.bytes_predicted.saturating_add(bytes.0);
+            self.bytes_fetched = self.bytes_fetched.saturating_add(pull.state.bytes_fetched.0);
+        }
+        pull.seconds_error().into_iter().for_each(|error| self.seconds_error.add(error));
+    }
 }
 
 /// What the controller knows of a pull.
@@ -58,7 +107,7 @@ impl Line {
     #[expect(clippy::cast_precision_loss, reason = "a pull takes far less than 2^52 milliseconds")]
     pub(crate) fn learn(&mut self, pull: &PullState, known: impl FnOnce() -> Known) {
         let Some(took_ms) = pull.took_ms else { return };
-        if self.finished.iter().any(|finished| finished.state == *pull) {
+        if self.told.contains(&told(pull)) || self.finished.iter().any(|finished| finished.state == *pull) {
             return;
         }
         let Known { fetch, left } = known();
@@ -75,12 +124,19 @@ impl Line {
         if self.finished.len() == KEPT {
             self.finished.pop_front();
         }
-        self.finished.push_back(Finished {
-            state: pull.clone(),
-            bytes_predicted,
-            seconds,
-            seconds_predicted,
-        });
+        let finished = Finished { state: pull.clone(), bytes_predicted, seconds, seconds_predicted };
+        self.pulled.add(&finished);
+        self.finished.push_back(finished);
+    }
+
+    /// These are the pulls that the node reported, all of which are learnt.
+    pub(crate) fn learnt<'a>(&mut self, pulls: impl Iterator<Item = &'a PullState>) {
+        self.told = pulls.map(told).collect();
+    }
+
+    /// Its pulls since the start.
+    pub(crate) fn pulled(&self) -> &Pulled {
+        &self.pulled
     }
 
     /// The last pull of an image.
@@ -95,7 +151,7 @@ impl Line {
         errors.sort_by(f64::total_cmp);
         PullsView {
             finished: foretold().count(),
-            exact: foretold().filter(|(it, bytes)| it.state.bytes_fetched == *bytes).count(),
+            exact: foretold().filter(|(it, _)| it.is_exact()).count(),
             bytes_predicted: foretold().map(|(_, bytes)| bytes.0).fold(0, u64::saturating_add),
             bytes_fetched: foretold().map(|(it, _)| it.state.bytes_fetched.0).fold(0, u64::saturating_add),
             seconds_error_median: errors.get(errors.len() / 2).copied(),
@@ -105,6 +161,10 @@ impl Line {
 }
 
 impl Finished {
+    fn is_exact(&self) -> bool {
+        self.bytes_predicted == Some(self.state.bytes_fetched)
+    }
+
     fn seconds_error(&self) -> Option<f64> {
         let off = (self.seconds_predicted? - self.seconds).abs();
         (self.seconds > 0.0 && self.state.bytes_fetched.0 > 0).then(|| off / self.seconds)
@@ -189,5 +249,20 @@ mod tests {
         });
         assert_eq!(line.view().finished, KEPT);
         assert!(line.last("0").is_none());
+    }
+
+    #[test]
+    fn more_pulls_than_are_kept_count_once_however_often_they_are_told() {
+        let mut line = Line::default();
+        let pulls: Vec<_> = (0..2 * KEPT).map(|number| pull(&number.to_string(), 1, 1_000)).collect();
+        for _ in 0..3 {
+            pulls.iter().for_each(|pull| line.learn(pull, || predicted(Some(pull.bytes_fetched))));
+            line.learnt(pulls.iter());
+        }
+        let pulled = line.pulled();
+        let all = 2 * KEPT as u64;
+        assert_eq!((pulled.finished, pulled.predicted, pulled.exact), (all, all, all));
+        assert_eq!(pulled.bytes_fetched, all * 1_000_000);
+        assert_eq!(pulled.seconds_error.count(), all - 1, "the first one had no goodput to go by");
     }
 }

@@ -24,9 +24,11 @@ mod tests;
 mod views;
 mod watch;
 
+pub use client::Count;
 pub use edgeloom_common::digest::Digest;
 pub use error::{ClientError, RegistryError};
 pub use manifest::{Blob, Layer, Platform};
 pub use notified::Envelope;
 pub use registry::{Image, Registry, Settings};
+pub use views::Tally;
 pub use watch::{Interest, Interests, PERIOD_DEFAULT, watch};

@@ -2,12 +2,13 @@
 
 use crate::cache::Cache;
 use crate::catalogue::{Catalogue, Place};
-use crate::client::{Asked, Client, Found, Head};
+use crate::client::{Asked, Client, Count, Found, Head};
 use crate::error::{ClientError, RegistryError};
 use crate::manifest::Platform;
 use crate::notified::{Envelope, Hint};
 use crate::reference::{Reference, Version};
 use crate::rota::Outcome;
+use crate::views::Tally;
 use edgeloom_common::confidential::Login;
 use edgeloom_common::desired::ImageRef;
 use edgeloom_common::digest::Digest;
@@ -210,6 +211,18 @@ impl Registry {
     #[must_use]
     pub fn standings(&self) -> Vec<WatchView> {
         self.lock().watch_views()
+    }
+
+    /// What registries were asked since the start, by address; those beyond a bound together.
+    #[must_use]
+    pub fn counts(&self) -> BTreeMap<String, Count> {
+        self.client.counts.all()
+    }
+
+    /// How many images of each watched registry are how.
+    #[must_use]
+    pub fn tallies(&self) -> Vec<Tally> {
+        self.lock().tallies()
     }
 
     /// Takes in what a registry tells of itself; how many of its events are of interest. Without `registry` it is

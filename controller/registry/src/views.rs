@@ -2,9 +2,19 @@
 
 use crate::catalogue::{Catalogue, Host, Place, Standing, Tag};
 use crate::manifest::{Blob, Platform};
+use crate::watch::HOSTS_MAX;
 use edgeloom_common::images::{ImageState, ImageView, LayerView, PlatformView, WatchView};
 use edgeloom_common::registry::RegistryHost;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// A registry in numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tally {
+    pub registry: RegistryHost,
+    pub away: bool,
+    /// Tags by what is known of them, in the order of [`ImageState::ALL`].
+    pub images: [usize; ImageState::ALL.len()],
+}
 
 impl Catalogue {
     /// Tags whose name has this in it; which nodes have them is for others to say.
@@ -56,6 +66,20 @@ impl Catalogue {
             }
         };
         self.hosts.iter().map(view).collect()
+    }
+
+    /// Registries in numbers, as many as are watched at once.
+    pub(crate) fn tallies(&self) -> Vec<Tally> {
+        let tally = |(host, known): (&RegistryHost, &Host)| {
+            let states = known.repositories.values().flat_map(BTreeMap::values);
+            let mut images = [0; ImageState::ALL.len()];
+            for (found, _) in states.map(|tag| state(tag, &known.standing)) {
+                let place = ImageState::ALL.iter().position(|state| *state == found);
+                images[place.expect("all states are listed")] += 1;
+            }
+            Tally { registry: host.clone(), away: known.standing.away.is_some(), images }
+        };
+        self.hosts.iter().take(HOSTS_MAX).map(tally).collect()
     }
 }
 

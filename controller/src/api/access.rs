@@ -21,7 +21,7 @@ const DEPLOY: Need = Need::Token(Scope::Deploy);
 const ADMIN: Need = Need::Token(Scope::Admin);
 
 /// A path that is not here takes an administrator.
-const ACCESS: [(&str, &str, Need); 38] = [
+const ACCESS: [(&str, &str, Need); 39] = [
     ("GET", "/v1/jobs", READ),
     ("POST", "/v1/jobs", DEPLOY),
     ("GET", "/v1/jobs/{name}", READ),
@@ -63,6 +63,7 @@ const ACCESS: [(&str, &str, Need); 38] = [
     // The handshake carries the node's certificate.
     ("GET", "/v1/identity", Need::Nothing),
     ("POST", "/v1/identity", Need::Nothing),
+    ("GET", "/metrics", READ),
     ("GET", "/livez", Need::Nothing),
     ("GET", "/readyz", Need::Nothing),
 ];

@@ -16,6 +16,7 @@ mod images;
 mod jobs;
 mod logs;
 mod measure;
+mod metrics;
 mod nodes;
 mod prefetch;
 mod registries;
@@ -92,6 +93,7 @@ pub fn router(api: Api) -> Router {
         .route("/v1/join", post(identity::join))
         .route("/v1/identity", get(identity::renewal).post(identity::renew))
         .route("/v1/authority", post(identity::rotate))
+        .route("/metrics", get(metrics::show))
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
         .fallback(request::no_such_path)

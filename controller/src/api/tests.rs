@@ -5,6 +5,7 @@ mod identity;
 mod images;
 mod jobs;
 mod measure;
+mod metrics;
 mod prefetch;
 mod secrets;
 

@@ -13,6 +13,7 @@ use edgeloom_common::view::ProblemItem;
 use edgeloom_sched::plan::{JobPlan, Unplaced};
 use edgeloom_sched::snapshot::Change;
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 /// How the reason of a job begins whose commit was taken back.
 pub(super) const TAKEN_BACK: &str = "not confirmed by";
@@ -98,8 +99,10 @@ impl Owner {
         records: &[&JobRecord],
         changes: &BTreeMap<JobName, Change>,
     ) -> Result<Outcome, PlanError> {
-        let down = self.nodes.down(&self.model().topology);
-        self.planner(self.model(), &down, changes).outcome(records)
+        let (down, begun) = (self.nodes.down(&self.model().topology), Instant::now());
+        let outcome = self.planner(self.model(), &down, changes).outcome(records);
+        self.decisions.borrow_mut().add(begun.elapsed().as_secs_f64());
+        outcome
     }
 
     pub(super) fn planner<'a>(

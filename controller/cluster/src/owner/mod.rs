@@ -35,6 +35,7 @@ use crate::copies::CopyKeys;
 use crate::documents::Ground;
 use crate::error::{StopError, SubmitError};
 use crate::events::{Events, Kind};
+use crate::figures::{DECISION_BOUNDS, Histogram};
 use crate::follow::{Follow, FollowLoad};
 use crate::journal::JournalError;
 use crate::model::{Event, Image, JobRecord, Model, Phase};
@@ -57,6 +58,7 @@ pub(crate) use explain::Planned;
 use lost::Losses;
 use moves::Progress;
 use replan::ClosedLoop;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use usage::Accounts;
 use watch::Presence;
@@ -109,6 +111,8 @@ pub(crate) struct Owner {
     follow: Follow,
     /// What containers used.
     accounts: Accounts,
+    /// Seconds that decisions took; counted where they are only looked at.
+    pub(crate) decisions: RefCell<Histogram>,
     /// Nodes with documents from before the start that have not told of their links since.
     untold: BTreeSet<NodeId>,
 }
@@ -131,6 +135,7 @@ impl Owner {
             drains: Drains::default(),
             follow: Follow::default(),
             accounts: Accounts::default(),
+            decisions: RefCell::new(Histogram::new(&DECISION_BOUNDS)),
             untold: BTreeSet::new(),
         };
         owner.untold = owner.state.model.published.keys().cloned().collect();

@@ -78,13 +78,15 @@ impl Owner {
         let mut line = std::mem::take(&mut known.line);
         let (model, nodes) = (&self.state.model, &self.nodes);
         let observed = nodes.table.get(node).and_then(|known| known.observed.as_ref());
-        for pull in observed.iter().flat_map(|observed| &observed.pulls).filter(|pull| pull.done) {
+        let done = || observed.iter().flat_map(|observed| &observed.pulls).filter(|pull| pull.done);
+        for pull in done() {
             let image = pull.image.as_str();
             line.learn(pull, || Known {
                 fetch: predicted(model, node, image),
                 left: left(model, nodes, (node, image)),
             });
         }
+        line.learnt(done());
         if let Some(known) = self.nodes.table.get_mut(node) {
             known.line = line;
         }

@@ -46,6 +46,14 @@ impl Asked<'_> {
 
     /// The answer; a refusal is an error.
     pub(super) async fn ask(&self, question: Question<'_>) -> Result<Answer, RegistryError> {
+        let answer = self.answer(question).await;
+        if answer.is_err() {
+            self.client.counts.failed(self.host.api());
+        }
+        answer
+    }
+
+    async fn answer(&self, question: Question<'_>) -> Result<Answer, RegistryError> {
         let known = self.client.proofs.of(self);
         let mut answer = self.follow(&question, known.as_ref()).await?;
         // What a place asks for that a redirect led to, it does not get.
@@ -110,6 +118,7 @@ impl Asked<'_> {
             }
             _ => request,
         };
+        self.client.counts.sent(self.host.api(), &question.method);
         request.send().await.map_err(|error| self.unreachable(&error))
     }
 

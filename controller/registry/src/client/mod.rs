@@ -6,11 +6,13 @@
 
 mod answer;
 mod asked;
+mod counts;
 mod image;
 mod lists;
 mod proof;
 
 use crate::error::{ClientError, RegistryError};
+use counts::Counts;
 use edgeloom_common::confidential::Login;
 use edgeloom_common::registry::RegistryHost;
 use proof::Proofs;
@@ -19,6 +21,7 @@ use std::time::Duration;
 pub(crate) use asked::Asked;
 #[cfg(test)]
 pub(crate) use asked::BODY_MAX;
+pub use counts::Count;
 pub(crate) use image::{Found, Head};
 pub(crate) use lists::Page;
 
@@ -33,6 +36,7 @@ pub(crate) struct Client {
     http: reqwest::Client,
     insecure: Vec<String>,
     proofs: Proofs,
+    pub(crate) counts: Counts,
 }
 
 impl Client {
@@ -47,7 +51,7 @@ impl Client {
             // Where one may lead depends on what is asked for.
             .redirect(reqwest::redirect::Policy::none())
             .build()?;
-        Ok(Self { http, insecure, proofs: Proofs::default() })
+        Ok(Self { http, insecure, proofs: Proofs::default(), counts: Counts::default() })
     }
 
     /// A plain client, for tests that push.

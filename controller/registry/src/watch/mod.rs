@@ -22,7 +22,7 @@ pub const PERIOD_DEFAULT: Duration = Duration::from_secs(10);
 /// Between looks at what is of interest, and between writes of the cache.
 const LOOK: Duration = Duration::from_secs(2);
 /// Registries that are watched at once.
-const HOSTS_MAX: usize = 64;
+pub(crate) const HOSTS_MAX: usize = 64;
 
 /// What is of interest at one registry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

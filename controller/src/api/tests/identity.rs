@@ -27,7 +27,7 @@ fn guarded() -> Fixture {
 }
 
 impl Fixture {
-    fn token(&self, scope: Scope) -> Secret {
+    pub(super) fn token(&self, scope: Scope) -> Secret {
         let purpose = TokenPurpose::Api { scope };
         let request = TokenRequest { purpose, note: String::new(), lifetime_s: None };
         self.api.identity.create_token(request).unwrap().text

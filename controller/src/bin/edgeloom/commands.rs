@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8, Error> {
         }
         Command::Stop { name } => {
             let view: JobView = client.delete(&format!("/v1/jobs/{name}"))?;
-            printer.print(&view, |view| format!("job {}: {}\n", view.name, show::state(view.state)))?;
+            printer.print(&view, |view| format!("job {}: {}\n", view.name, view.state.word()))?;
         }
         Command::Jobs => printer.print(&client.fetch::<JobList>("/v1/jobs")?, show::jobs)?,
         Command::Job { name } => {

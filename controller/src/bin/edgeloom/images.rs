@@ -3,7 +3,7 @@
 use crate::events::clock;
 use crate::table::Table;
 use crate::units::{bytes, known};
-use edgeloom_common::images::{ImageList, ImageState, ImageView, WatchView};
+use edgeloom_common::images::{ImageList, ImageView, WatchView};
 
 /// Hexadecimal digits of a digest that people need: Docker's own short form.
 const SHORT: usize = "sha256:".len() + 12;
@@ -34,7 +34,7 @@ pub(crate) fn table(list: &ImageList) -> String {
                 known(platform, |it| bytes(it.compressed_bytes)),
                 nodes(image),
                 known(Some(image.seen_ms).filter(|ms| *ms > 0), clock),
-                state(image.state).to_owned(),
+                image.state.word().to_owned(),
                 image.reason.clone(),
             ]);
             platform = platforms.next();
@@ -56,15 +56,6 @@ fn nodes(image: &ImageView) -> String {
     if nodes.is_empty() { "-".to_owned() } else { nodes.join(",") }
 }
 
-fn state(state: ImageState) -> &'static str {
-    match state {
-        ImageState::Current => "current",
-        ImageState::Stale => "stale",
-        ImageState::Broken => "broken",
-        ImageState::Unknown => "unknown",
-    }
-}
-
 fn trouble(registry: &WatchView) -> String {
     let reason = registry.reason.replace(char::is_control, " ");
     match registry.away_since_ms {
@@ -78,6 +69,7 @@ fn trouble(registry: &WatchView) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use edgeloom_common::images::ImageState;
     use edgeloom_common::images::{LayerView, PlatformView};
 
     #[test]

@@ -6,21 +6,8 @@ use crate::explanation;
 use crate::table::Table;
 use crate::units::{bytes, known, milliseconds, rate};
 use edgeloom_common::view::{
-    BatchView, Bound, FlowView, JobList, JobState, JobView, NodeList, NodeView, PredictionView, TaskView,
+    BatchView, Bound, FlowView, JobList, JobView, NodeList, NodeView, PredictionView, TaskView,
 };
-
-/// A job's state in a word.
-pub(crate) fn state(state: JobState) -> &'static str {
-    match state {
-        JobState::Planned => "planned",
-        JobState::Waiting => "waiting",
-        JobState::Starting => "starting",
-        JobState::Running => "running",
-        JobState::Succeeded => "succeeded",
-        JobState::Stopping => "stopping",
-        JobState::Failed => "failed",
-    }
-}
 
 pub(crate) fn jobs(list: &JobList) -> String {
     let mut table =
@@ -29,7 +16,7 @@ pub(crate) fn jobs(list: &JobList) -> String {
         let running = job.tasks.iter().filter(|task| task.phase == "running").count();
         table.row([
             job.name.to_string(),
-            state(job.state).to_owned(),
+            job.state.word().to_owned(),
             job.profile.clone(),
             match &job.batch {
                 Some(batch) => format!("{} of {}, {} succeeded", batch.running, batch.tasks, batch.succeeded),
@@ -44,7 +31,7 @@ pub(crate) fn jobs(list: &JobList) -> String {
 }
 
 pub(crate) fn job(job: &JobView) -> String {
-    let mut text = format!("job {}: {}, profile {}\n", job.name, state(job.state), job.profile);
+    let mut text = format!("job {}: {}, profile {}\n", job.name, job.state.word(), job.profile);
     if !job.reason.is_empty() {
         text.push_str(&format!("reason: {}\n", job.reason.replace(char::is_control, " ")));
     }
@@ -233,13 +220,7 @@ fn triple(used: u64, requested: u64, capacity: u64) -> String {
 }
 
 fn presence(node: &NodeView) -> String {
-    let word = match (node.online, node.ready, node.converged) {
-        (false, ..) if node.lost => "lost",
-        (false, ..) => "offline",
-        (true, false, _) => "joining",
-        (true, true, false) => "applying",
-        (true, true, true) => "ready",
-    };
+    let word = node.state().word();
     let word = match node.offline_since_ms {
         Some(since_ms) => format!("{word} since {}", clock(since_ms)),
         None => word.to_owned(),

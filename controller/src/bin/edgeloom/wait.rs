@@ -24,8 +24,7 @@ pub(crate) fn until_done(client: &Client, mut view: JobView) -> Result<JobView, 
             JobState::Succeeded => return Ok(view),
             JobState::Running if view.batch.is_none() => return Ok(view),
             JobState::Failed | JobState::Stopping => {
-                let reason =
-                    if view.reason.is_empty() { show::state(view.state).to_owned() } else { view.reason };
+                let reason = if view.reason.is_empty() { view.state.word().to_owned() } else { view.reason };
                 let job = view.name.to_string();
                 return Err(match view.batch {
                     Some(_) => Error::NotSucceeded { job, reason },
@@ -50,8 +49,8 @@ impl Progress {
     /// The lines that differ from what was said before.
     fn changes(&mut self, view: &JobView) -> Vec<String> {
         let mut job = match view.reason.as_str() {
-            "" => show::state(view.state).to_owned(),
-            reason => format!("{}: {reason}", show::state(view.state)),
+            "" => view.state.word().to_owned(),
+            reason => format!("{}: {reason}", view.state.word()),
         };
         job.extend(view.batch.iter().map(|batch| format!("; {}", show::batch(batch))));
         let mut lines = vec![(format!("job {}", view.name), job)];

@@ -6,6 +6,7 @@ use crate::node::Node;
 use edgeloom_common::desired::SCHEMA;
 use edgeloom_common::report::{Capabilities, Inventory, LayerInventory};
 use edgeloom_common::units::MilliCores;
+use edgeloom_common::volume::HeldVolume;
 use edgeloom_observe::disk::DiskError;
 use edgeloom_observe::layers::Stored;
 use edgeloom_observe::machine::MachineError;
@@ -42,6 +43,8 @@ pub(crate) struct Gatherer {
     /// As they were when something of them changed last, and what is not known of them.
     layers: LayerInventory,
     unknown: Option<String>,
+    /// As they were when Docker told them last.
+    volumes: Vec<HeldVolume>,
 }
 
 impl Gatherer {
@@ -62,9 +65,10 @@ impl Gatherer {
         };
         let meter = Meter::open(node.config.cgroup.as_deref())?;
         let (engine, layers) = (EngineVersion::default(), LayerInventory::default());
-        let mut gatherer = Self { node, meter, speed, capabilities, engine, layers, unknown: None };
+        let (unknown, volumes) = (None, Vec::new());
+        let mut gatherer = Self { node, meter, speed, capabilities, engine, layers, unknown, volumes };
         gatherer.ask_engine().await;
-        gatherer.look_at_layers().await;
+        gatherer.look_at_store().await;
         Ok(gatherer)
     }
 
@@ -79,7 +83,7 @@ impl Gatherer {
             }
         };
         if self.engine != before {
-            self.look_at_layers().await;
+            self.look_at_store().await;
         }
     }
 
@@ -122,6 +126,7 @@ impl Gatherer {
             capabilities,
             store: engine.store,
             layers: self.layers.clone(),
+            volumes: self.volumes.clone(),
         })
     }
 
@@ -133,12 +138,20 @@ impl Gatherer {
         }
     }
 
-    /// Reads what is held anew: exactly where the store can be read, else as far as Docker tells. An empty list
-    /// predicts a full pull.
-    pub(crate) async fn look_at_layers(&mut self) {
+    /// Reads what is held anew.
+    pub(crate) async fn look_at_store(&mut self) {
         if self.engine.driver.is_empty() {
             return;
         }
+        self.look_at_layers().await;
+        match self.node.engine.volumes().await {
+            Ok(volumes) => self.volumes = volumes,
+            Err(error) => tracing::debug!(%error, "volumes are as they were"),
+        }
+    }
+
+    /// Exactly where the store can be read, else as far as Docker tells. An empty list predicts a full pull.
+    async fn look_at_layers(&mut self) {
         (self.layers, self.unknown) = match read_store(self.engine.clone()).await {
             Ok(stored) => (stored.layers, None),
             Err(why) => match self.node.engine.layers(self.engine.store).await {

@@ -9,6 +9,7 @@ use edgeloom_common::confidential::Confidential;
 use edgeloom_common::desired::DesiredState;
 use edgeloom_common::measure::MeasureCommand;
 use edgeloom_common::report::{Inventory, Links, LogsCommand, Observed, Reply, Report};
+use edgeloom_common::volume::VolumeCommand;
 use std::sync::Arc;
 
 /// What the agent says. Presence (`Status`) is the session's own affair: it knows when it connects.
@@ -51,6 +52,8 @@ pub enum Down {
     DocumentAsked,
     /// A request for logs and its id.
     Logs(u64, LogsCommand),
+    /// A request to remove a volume, and its id.
+    Volume(u64, VolumeCommand),
     /// A request to measure a program, and its id.
     Measure(u64, Box<MeasureCommand>),
 }

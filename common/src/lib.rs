@@ -25,4 +25,5 @@ pub mod topics;
 pub mod units;
 pub mod usage;
 pub mod view;
+pub mod volume;
 pub mod work;

@@ -5,6 +5,7 @@ use crate::desired::{SCHEMA, Version};
 use crate::ids::{ClusterId, FlowId, JobName, NodeId, TaskName};
 use crate::job::Taint;
 use crate::units::{BitRate, Bytes, MilliCores};
+use crate::volume::HeldVolume;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -141,6 +142,9 @@ pub struct Inventory {
     pub store: ImageStore,
     #[serde(default)]
     pub layers: LayerInventory,
+    /// What tasks have kept here, those of jobs that are gone too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub volumes: Vec<HeldVolume>,
 }
 
 /// What the node's kernel and Docker can do, found by trying.

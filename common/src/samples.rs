@@ -27,6 +27,7 @@ pub fn inventory(cluster: &str) -> Inventory {
         disk: Bytes(1 << 34),
         labels: BTreeMap::new(),
         taints: Vec::new(),
+        volumes: Vec::new(),
         capabilities: Capabilities { htb: true, nft_maps: true, ip_forward: true, ..Capabilities::default() },
         store: ImageStore::Graphdriver,
         layers: LayerInventory::default(),

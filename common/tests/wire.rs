@@ -11,6 +11,7 @@ use edgeloom_common::measure::{MeasureCommand, MeasureReply};
 use edgeloom_common::report::{
     ContainerPhase, ImageStore, Inventory, Links, LogsCommand, Observed, Reply, Report, Status,
 };
+use edgeloom_common::volume::VolumeCommand;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -53,7 +54,8 @@ fn reader(message: &str) -> fn(&str) -> Result<Value, serde_json::Error> {
         "delivery" => delivered,
         "status" => understood::<Status>,
         "report" | "report-totals" => understood::<Report>,
-        "inventory" | "inventory-folders" => understood::<Inventory>,
+        "inventory" | "inventory-folders" | "inventory-volumes" => understood::<Inventory>,
+        "volume" => understood::<VolumeCommand>,
         "links" | "links-pulls" => understood::<Links>,
         "observed" | "observed-batch" => understood::<Observed>,
         "logs" | "logs-times" => understood::<LogsCommand>,

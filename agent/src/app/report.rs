@@ -162,13 +162,13 @@ pub(super) async fn inventories(
             _ = period.tick() => {
                 looks = looks.wrapping_add(1);
                 if looks.is_multiple_of(LOOKS_PER_LAYERS) {
-                    gatherer.look_at_layers().await;
+                    gatherer.look_at_store().await;
                 }
             }
             Ok(()) = images.changed() => {
                 sleep(SETTLED_AFTER).await;
                 images.mark_unchanged();
-                gatherer.look_at_layers().await;
+                gatherer.look_at_store().await;
             }
             changed = connected.changed() => match changed {
                 Ok(()) => said = None,

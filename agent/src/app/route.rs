@@ -4,8 +4,11 @@ use crate::engine::Docker;
 use crate::logs::LogRequests;
 use crate::measure::Measurements;
 use crate::node::Node;
+use crate::replies::Replies;
 use crate::wire::{Down, Up};
 use crate::worker::Command;
+use edgeloom_common::volume::{HeldVolume, VolumeCommand};
+use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
 /// Who hears of what came in.
@@ -19,7 +22,7 @@ pub(super) struct Outlets {
 /// Runs until the session or the worker is gone.
 pub(super) async fn run(node: Node, mut down: mpsc::Receiver<Down>, outlets: Outlets) {
     let mut logs: LogRequests<Docker> = LogRequests::new(node.engine.clone(), outlets.up.clone());
-    let mut measurements = Measurements::new(node.engine.clone(), outlets.up);
+    let mut measurements = Measurements::new(node.engine.clone(), outlets.up.clone());
     while let Some(message) = down.recv().await {
         let command = match message {
             Down::Connected => {
@@ -37,6 +40,13 @@ pub(super) async fn run(node: Node, mut down: mpsc::Receiver<Down>, outlets: Out
                 logs.take(id, command);
                 continue;
             }
+            Down::Volume(id, VolumeCommand { cancel: false, volume }) => {
+                tracing::info!(id, %volume, "a volume is to be removed");
+                tokio::spawn(remove(node.engine.clone(), volume, Replies::new(id, outlets.up.clone())));
+                continue;
+            }
+            // What is under way is not broken off, and its answer is passed over.
+            Down::Volume(..) => continue,
             Down::Measure(id, command) => {
                 tracing::debug!(id, image = %command.image.name, cancel = command.cancel, "measurement asked for");
                 measurements.take(id, *command);
@@ -47,4 +57,9 @@ pub(super) async fn run(node: Node, mut down: mpsc::Receiver<Down>, outlets: Out
             return;
         }
     }
+}
+
+async fn remove(engine: Arc<Docker>, volume: HeldVolume, mut replies: Replies) {
+    let removed = engine.remove_volume(&volume).await;
+    replies.end(removed.err().map(|error| error.to_string()).unwrap_or_default()).await;
 }

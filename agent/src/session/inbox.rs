@@ -82,6 +82,7 @@ impl Inbox {
                 read::<DocumentCommand>(topic, payload, COMMAND_MAX).ok().map(|_| Down::DocumentAsked)
             }
             ("logs", id) => read(topic, payload, COMMAND_MAX).ok().map(|command| Down::Logs(id, command)),
+            ("volume", id) => read(topic, payload, COMMAND_MAX).ok().map(|command| Down::Volume(id, command)),
             ("measure", id) => {
                 read(topic, payload, measure::COMMAND_MAX).ok().map(|command| Down::Measure(id, command))
             }

@@ -7,6 +7,7 @@ mod confidential;
 mod drain;
 mod prefetch;
 mod usage;
+mod volumes;
 
 use crate::copies::CopyKeys;
 use crate::error::{ForgetError, StartError, StopError, SubmitError};

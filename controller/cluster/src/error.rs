@@ -6,6 +6,7 @@ use crate::vault::{NoRoom, Unusable};
 use edgeloom_common::ids::{JobName, NodeId, SecretName};
 use edgeloom_common::registry::RegistryHost;
 use edgeloom_common::view::ProblemItem;
+use edgeloom_common::volume::HeldVolume;
 use edgeloom_disk::LockError;
 use edgeloom_registry::{ClientError, RegistryError};
 use std::path::PathBuf;
@@ -111,6 +112,20 @@ pub enum PrefetchError {
     Image(#[from] RegistryError),
     /// The state cannot be written, or the cluster has ended.
     #[error("the change cannot be kept; the controller's log says why")]
+    Unavailable,
+}
+
+/// Why a volume stays.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum VolumeError {
+    #[error("node {node} has no volume {volume}; `edgeloom volume list` lists those there are")]
+    Unknown { node: NodeId, volume: HeldVolume },
+    #[error("volume {0} is of a job that is there; stop it first")]
+    Used(HeldVolume),
+    #[error("node {0} is offline; its volumes can be removed when it is back")]
+    Offline(NodeId),
+    /// The cluster has ended.
+    #[error("the cluster's state is not available")]
     Unavailable,
 }
 

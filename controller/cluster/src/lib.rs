@@ -16,6 +16,7 @@ mod change;
 mod cluster;
 mod copies;
 mod cordon;
+mod data;
 mod demand;
 mod directory;
 mod documents;
@@ -64,7 +65,9 @@ pub use directory::{Extent, forget_secrets, repair};
 #[cfg(feature = "fakes")]
 pub use edgeloom_registry::fake;
 pub use edgeloom_registry::{ClientError, Count, Envelope, RegistryError, Tally};
-pub use error::{DrainError, ForgetError, PrefetchError, SecretError, StartError, StopError, SubmitError};
+pub use error::{
+    DrainError, ForgetError, PrefetchError, SecretError, StartError, StopError, SubmitError, VolumeError,
+};
 pub use figures::{Figures, Histogram, NodeFigures};
 pub use follow::FollowLoad;
 pub use journal::{JournalError, Loss};

@@ -15,6 +15,7 @@ use edgeloom_common::desired::{DesiredState, Version};
 use edgeloom_common::ids::{ClusterId, NodeId};
 use edgeloom_common::report::{Inventory, LinkReport, Links, Observed, Report, Status};
 use edgeloom_common::units::BitRate;
+use edgeloom_common::volume::HeldVolume;
 use edgeloom_sched::snapshot::{Duplex, Hosting, Link, Node};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -238,6 +239,12 @@ impl Nodes {
         let links = self.table.get(node).and_then(|record| record.links.as_ref());
         let told = links.iter().flat_map(|links| &links.links).filter(|link| link.pulls);
         told.map(|link| link.neighbour.clone()).collect()
+    }
+
+    /// What nodes keep for tasks.
+    pub(crate) fn volumes(&self) -> impl Iterator<Item = (&NodeId, &HeldVolume)> {
+        let known = self.table.iter().filter_map(|(id, record)| Some((id, record.inventory.as_ref()?)));
+        known.flat_map(|(id, inventory)| inventory.volumes.iter().map(move |volume| (id, volume)))
     }
 
     /// The nodes as the scheduler sees them.

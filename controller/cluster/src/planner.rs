@@ -6,6 +6,7 @@
 use crate::addresses::{PoolExhausted, lease};
 use crate::batch::{Parts, ready};
 use crate::cordon;
+use crate::data;
 use crate::demand::Enough;
 use crate::documents::{Ground, documents, programs};
 use crate::model::{Commit, Event, JobRecord, Model, Phase};
@@ -13,7 +14,7 @@ use crate::nodes::Nodes;
 use crate::pulls::{Pulls, platforms};
 use edgeloom_common::desired::Pool;
 use edgeloom_common::ids::{JobName, NodeId, TaskName};
-use edgeloom_common::job::{Attribute, Constraint, Job, Kind};
+use edgeloom_common::job::{Job, Kind};
 use edgeloom_common::topics::DOCUMENT_MAX;
 use edgeloom_common::units::TCP_GOODPUT;
 use edgeloom_sched::plan::{Decision, JobPlan, Unplaced};
@@ -148,7 +149,7 @@ impl Planner<'_> {
                 .iter()
                 .filter(|record| !record.job.kind.ends())
                 .map(|record| Waiting {
-                    job: beside_its_data(record),
+                    job: data::beside(record, self.nodes),
                     since_ms: record.since_ms,
                     images: platforms(&record.images),
                     profiles: self.profiles(record),
@@ -209,19 +210,6 @@ pub(crate) fn profiles(model: &Model, online: Option<&Profiles>, record: &JobRec
         profiles.entry(task.clone()).or_default().extend(by_class.clone());
     }
     profiles
-}
-
-/// The job, with tasks that have mounted something held to the nodes that have it, wherever the rest goes.
-fn beside_its_data(record: &JobRecord) -> Job {
-    let mut job = record.job.clone();
-    let Some(plan) = &record.plan else { return job };
-    for (name, task) in job.tasks.iter_mut().filter(|(_, task)| !task.placement.mounts.is_empty()) {
-        if let Some(node) = plan.placement.get(name) {
-            let value = node.to_string();
-            task.constraints.push(Constraint { attribute: Attribute::Name, equal: true, value });
-        }
-    }
-    job
 }
 
 /// Pulls of a running job's tasks that stay where they are.

@@ -1,6 +1,7 @@
 //! What users are told of jobs and nodes: what was given beside what is measured.
 
 use crate::batch::{self, Ended};
+use crate::data;
 use crate::documents::{flow_key, image_of, limits};
 use crate::holding::in_force;
 use crate::model::{JobRecord, Model, Phase, nodes_of};
@@ -60,7 +61,7 @@ pub(crate) fn job(model: &Model, nodes: &Nodes, record: &JobRecord) -> JobView {
         }),
         measured: None,
         replans: 0,
-        notes: notes(record),
+        notes: notes(record, nodes),
         flows: flows.collect(),
         tasks,
         batch,
@@ -69,10 +70,11 @@ pub(crate) fn job(model: &Model, nodes: &Nodes, record: &JobRecord) -> JobView {
     }
 }
 
-/// Which tasks are not where they were placed first, and why.
-fn notes(record: &JobRecord) -> Vec<String> {
+/// Which tasks are not where they were placed first, and why; which are held to their data.
+fn notes(record: &JobRecord, nodes: &Nodes) -> Vec<String> {
     let moved = record.moved.iter();
-    moved.map(|(task, node)| format!("task {task} was moved because node {node} is lost")).collect()
+    let moved = moved.map(|(task, node)| format!("task {task} was moved because node {node} is lost"));
+    moved.chain(data::notes(record, nodes)).collect()
 }
 
 /// What keeps a committed job from running: nodes that it needs and that are not there, whatever they said

@@ -21,7 +21,7 @@ const DEPLOY: Need = Need::Token(Scope::Deploy);
 const ADMIN: Need = Need::Token(Scope::Admin);
 
 /// A path that is not here takes an administrator.
-const ACCESS: [(&str, &str, Need); 39] = [
+const ACCESS: [(&str, &str, Need); 41] = [
     ("GET", "/v1/jobs", READ),
     ("POST", "/v1/jobs", DEPLOY),
     ("GET", "/v1/jobs/{name}", READ),
@@ -54,6 +54,9 @@ const ACCESS: [(&str, &str, Need); 39] = [
     // It changes nothing but when a registry is asked.
     ("POST", "/v1/registry/events", READ),
     ("GET", "/v1/images", READ),
+    ("GET", "/v1/volumes", READ),
+    // Whoever may run a job can empty any volume from within.
+    ("DELETE", "/v1/volumes/{node}/{job}/{task}/{volume}", DEPLOY),
     ("GET", "/v1/tokens", ADMIN),
     ("POST", "/v1/tokens", ADMIN),
     ("DELETE", "/v1/tokens/{id}", ADMIN),

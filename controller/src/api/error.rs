@@ -1,6 +1,6 @@
 //! Every refusal of the API as a problem document (RFC 9457): the one place with status codes.
 
-use super::prefetch;
+use super::{prefetch, volumes};
 use crate::logs::LogsError;
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
@@ -82,6 +82,8 @@ pub(super) enum ApiError {
     Secret(SecretError),
     #[error(transparent)]
     Prefetch(#[from] PrefetchError),
+    #[error(transparent)]
+    Volume(#[from] volumes::RemoveError),
     #[error(transparent)]
     Issue(#[from] IssueError),
     #[error("{0}; {remedy}", remedy = join_remedy(.0))]
@@ -168,6 +170,7 @@ impl ApiError {
             Self::LoginText => (StatusCode::UNPROCESSABLE_ENTITY, "login.invalid", "Login refused"),
             Self::Secret(error) => secret_class(error),
             Self::Prefetch(error) => prefetch::class(error),
+            Self::Volume(error) => volumes::class(error),
             Self::Issue(IssueError::Disk(_))
             | Self::NoSuchToken(NoSuchToken::Disk(_))
             | Self::NoSuchNode(NoSuchNode::Disk(_)) => NOT_SAVED,

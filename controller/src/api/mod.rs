@@ -27,6 +27,7 @@ pub mod serve;
 mod tests;
 mod tokens;
 mod usage;
+mod volumes;
 
 use crate::logs::Logs;
 use axum::routing::{delete, get, post, put};
@@ -88,6 +89,8 @@ pub fn router(api: Api) -> Router {
         .route("/v1/registries/{host}", put(registries::log_in).delete(registries::log_out))
         .route("/v1/registry/events", post(images::notified))
         .route("/v1/images", get(images::list))
+        .route("/v1/volumes", get(volumes::list))
+        .route("/v1/volumes/{node}/{job}/{task}/{volume}", delete(volumes::remove))
         .route("/v1/tokens", get(tokens::list).post(tokens::create))
         .route("/v1/tokens/{id}", delete(tokens::revoke))
         .route("/v1/join", post(identity::join))

@@ -8,6 +8,7 @@ mod measure;
 mod metrics;
 mod prefetch;
 mod secrets;
+mod volumes;
 
 use super::{Api, Guard, Joining, router, serve};
 use crate::logs::Logs;

@@ -1,11 +1,12 @@
-//! Open requests by id, and the way of each reply to its reader. Logs and measurements share it: both are
-//! commands to one agent, answered in numbered pieces.
+//! Open requests by id, and the way of each reply to its reader. Logs, measurements and removals of volumes share it:
+//! all are commands to one agent, answered in numbered pieces.
 
 use edgeloom_cluster::Publish;
 use edgeloom_common::ids::NodeId;
 use edgeloom_common::measure::MeasureCommand;
 use edgeloom_common::report::{LogsCommand, Reply};
 use edgeloom_common::topics;
+use edgeloom_common::volume::VolumeCommand;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -61,6 +62,13 @@ impl Command for LogsCommand {
 
 impl Command for MeasureCommand {
     const KIND: &'static str = "measure";
+    fn cancelled(self) -> Self {
+        Self { cancel: true, ..self }
+    }
+}
+
+impl Command for VolumeCommand {
+    const KIND: &'static str = "volume";
     fn cancelled(self) -> Self {
         Self { cancel: true, ..self }
     }

@@ -1,6 +1,6 @@
-//! What changes in Docker: containers of ours, and images of anybody.
+//! What changes in Docker: containers and volumes of ours, images of anybody.
 
-use super::{Docker, EngineError, Request};
+use super::{Docker, EngineError, Request, hosting};
 use crate::engine::{Changes, label};
 use bollard::models::{EventActor, EventMessage, EventMessageTypeEnum};
 use bollard::query_parameters::EventsOptionsBuilder;
@@ -10,6 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 const OF_CONTAINERS: [&str; 7] = ["start", "die", "destroy", "pause", "unpause", "oom", "update"];
 const OF_IMAGES: [&str; 7] = ["pull", "tag", "untag", "delete", "load", "import", "prune"];
+const OF_VOLUMES: [&str; 3] = ["create", "destroy", "prune"];
 
 pub(super) async fn follow(docker: &Docker, changes: Changes) -> Result<(), EngineError> {
     // The daemon repeats what happened since now, so nothing falls between the first look and the stream.
@@ -31,17 +32,29 @@ pub(super) async fn follow(docker: &Docker, changes: Changes) -> Result<(), Engi
 
 /// Labels are not asked for: images have none of ours.
 fn filters() -> HashMap<&'static str, Vec<&'static str>> {
-    let actions = OF_CONTAINERS.iter().chain(&OF_IMAGES).copied().collect();
-    HashMap::from([("type", vec!["container", "image"]), ("event", actions)])
+    let actions = OF_CONTAINERS.iter().chain(&OF_IMAGES).chain(&OF_VOLUMES).copied().collect();
+    HashMap::from([("type", vec!["container", "image", "volume"]), ("event", actions)])
 }
 
 /// False when nobody listens any more.
 fn tell(docker: &Docker, event: &EventMessage, changes: &Changes) -> bool {
-    if event.typ == Some(EventMessageTypeEnum::IMAGE) {
-        changes.image();
-        return true;
+    // Volumes without a name of ours come and go with the containers of others.
+    let name = event.actor.as_ref().and_then(|actor| actor.id.as_deref()).unwrap_or_default();
+    match event.typ {
+        Some(EventMessageTypeEnum::VOLUME) if !name.is_empty() && hosting::held(name).is_none() => {
+            return true;
+        }
+        Some(EventMessageTypeEnum::IMAGE | EventMessageTypeEnum::VOLUME) => {
+            changes.image();
+            return true;
+        }
+        _ => {}
     }
     let action = event.action.as_deref().unwrap_or_default();
+    // Docker's filter takes every action of every type.
+    if !OF_CONTAINERS.contains(&action) {
+        return true;
+    }
     // A container holds layers whose image may be gone, also one that is not ours.
     if action == "destroy" {
         changes.image();

@@ -1,7 +1,7 @@
 //! What a container gets of its node beside resources: ports of its addresses, volumes and folders.
 //!
-//! A volume is `edgeloom_<job>_<task>_<name>`, carries the marks of its owner and outlives containers; only `purge`
-//! removes it. A folder of the node is mounted where agent.toml allows that, looked at where its links lead.
+//! A volume is `edgeloom_<job>_<task>_<name>`, carries the marks of its owner and outlives containers and jobs; only
+//! `purge` and whoever asks for it by name remove it. A folder of the node is mounted where agent.toml allows that, looked at where its links lead.
 
 use super::{Docker, EngineError, Request, has_status};
 use crate::engine::{TaskKey, label};
@@ -10,6 +10,7 @@ use bollard::query_parameters::{ListVolumesOptionsBuilder, RemoveVolumeOptions};
 use edgeloom_common::desired::ContainerSpec;
 use edgeloom_common::ids::VolumeName;
 use edgeloom_common::job::{HostPort, Mount, Origin, Protocol};
+use edgeloom_common::volume::HeldVolume;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -112,25 +113,62 @@ fn labels(docker: &Docker, spec: &ContainerSpec) -> HashMap<String, String> {
     labels.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
+/// Volumes that are told of; a node that holds more is nobody's plan.
+const VOLUMES_MAX: usize = 1024;
+
+/// The owner's volumes.
+pub(super) async fn volumes(docker: &Docker) -> Result<Vec<HeldVolume>, EngineError> {
+    let names = listed(docker).await?;
+    let mut held: Vec<HeldVolume> = names.iter().filter_map(|name| held(name)).collect();
+    held.sort();
+    if held.len() > VOLUMES_MAX {
+        tracing::warn!(bound = VOLUMES_MAX, held = held.len(), "not all volumes are told of");
+        held.truncate(VOLUMES_MAX);
+    }
+    Ok(held)
+}
+
+/// Of a name as [`volume`] makes them.
+pub(super) fn held(name: &str) -> Option<HeldVolume> {
+    name.strip_prefix("edgeloom_")?.replace('_', "/").parse().ok()
+}
+
+/// Removes one of the owner's volumes with all that is in it; gone already is well.
+pub(super) async fn remove_volume(docker: &Docker, held: &HeldVolume) -> Result<(), EngineError> {
+    let task = TaskKey { job: held.job.clone(), task: held.task.clone() };
+    let name = volume(&task, &held.volume);
+    match listed(docker).await?.contains(&name) {
+        true => remove(docker, &name).await,
+        false => Ok(()),
+    }
+}
+
 /// Removes the owner's volumes with all that is in them.
 pub(super) async fn remove_volumes(docker: &Docker) -> Result<(), EngineError> {
+    for name in listed(docker).await? {
+        remove(docker, &name).await?;
+    }
+    Ok(())
+}
+
+async fn listed(docker: &Docker) -> Result<Vec<String>, EngineError> {
     let owner = &docker.owner;
     let labels =
         vec![format!("{}={}", label::CLUSTER, owner.cluster), format!("{}={}", label::NODE, owner.node)];
     let options = ListVolumesOptionsBuilder::new().filters(&HashMap::from([("label", labels)])).build();
-    let client = docker.client().await?;
-    let listed = client.list_volumes(Some(options)).await;
+    let listed = docker.client().await?.list_volumes(Some(options)).await;
     let listed =
         listed.map_err(|error| docker.refusal(Request { verb: "list", object: "volumes" }, &error))?;
-    for volume in listed.volumes.unwrap_or_default() {
-        match client.remove_volume(&volume.name, None::<RemoveVolumeOptions>).await {
-            Err(error) if !has_status(&error, 404) => {
-                return Err(docker.refusal(Request { verb: "remove volume", object: &volume.name }, &error));
-            }
-            _ => {}
+    Ok(listed.volumes.unwrap_or_default().into_iter().map(|volume| volume.name).collect())
+}
+
+async fn remove(docker: &Docker, name: &str) -> Result<(), EngineError> {
+    match docker.client().await?.remove_volume(name, None::<RemoveVolumeOptions>).await {
+        Err(error) if !has_status(&error, 404) => {
+            Err(docker.refusal(Request { verb: "remove volume", object: name }, &error))
         }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -43,6 +43,7 @@ use edgeloom_blobs::Proxy;
 use edgeloom_common::confidential::Login;
 use edgeloom_common::desired::{ContainerSpec, ImageRef};
 use edgeloom_common::report::ImageStore;
+use edgeloom_common::volume::HeldVolume;
 use held::Patience;
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -142,6 +143,16 @@ impl Docker {
         let client = client.negotiate_version().await.map_err(|error| self.unreachable(&error))?;
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
         Ok(client)
+    }
+
+    /// Volumes of the owner's tasks.
+    pub(crate) async fn volumes(&self) -> Result<Vec<HeldVolume>, EngineError> {
+        hosting::volumes(self).await
+    }
+
+    /// Removes one with all that is in it; gone already is well, one that a container has is refused.
+    pub(crate) async fn remove_volume(&self, volume: &HeldVolume) -> Result<(), EngineError> {
+        hosting::remove_volume(self, volume).await
     }
 
     fn unreachable(&self, error: &Error) -> EngineError {

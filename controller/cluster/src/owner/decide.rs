@@ -2,6 +2,7 @@
 
 use super::Owner;
 use super::difference::{begins, difference, places};
+use crate::data;
 use crate::error::SubmitError;
 use crate::events::Kind;
 use crate::journal::JournalError;
@@ -166,12 +167,16 @@ impl Owner {
 
     /// A job that can never fit is refused at once, with the reason of each node. What a node has that is still to
     /// tell it, as one that has just joined or that a new controller has not heard yet, nobody knows.
-    pub(super) fn refuse_never(&self, outcome: &Outcome) -> Result<(), SubmitError> {
+    pub(super) fn refuse_never(&self, outcome: &Outcome, record: &JobRecord) -> Result<(), SubmitError> {
         let table = &self.nodes.table;
         let known = |node| table.get(node).is_some_and(|record| record.inventory.is_some());
         let all_known = !table.is_empty() && self.model().published.keys().chain(table.keys()).all(known);
         match outcome.unplaced.iter().find(|unplaced| unplaced.never && all_known) {
-            Some(unplaced) => Err(SubmitError::Unplaceable(problems(unplaced))),
+            Some(unplaced) => {
+                let mut found = data::problems(record, &self.nodes);
+                found.extend(problems(unplaced));
+                Err(SubmitError::Unplaceable(found))
+            }
             None => Ok(()),
         }
     }

@@ -89,7 +89,9 @@ impl Owner {
         let holding: Vec<_> =
             jobs.map(|record| (&record.job.name, record.phase, record.settled(), held(record))).collect();
         let cordons = &self.model().cordons;
-        format!("{:?}{:?}{holding:?}{cordons:?}", self.nodes.schedulable(), self.nodes.links())
+        let volumes: Vec<_> = self.nodes.volumes().collect();
+        let (nodes, links) = (self.nodes.schedulable(), self.nodes.links());
+        format!("{nodes:?}{links:?}{holding:?}{cordons:?}{volumes:?}")
     }
 
     /// Some job counts the node as lost, or left it behind.

@@ -1,11 +1,12 @@
 //! The one owner of the cluster's state: takes commands one by one and, after each, brings published
 //! documents a step nearer to the wanted ones.
 //!
-//! Thirteen rooms: `decide` turns waiting jobs into commits, `advance` carries commits out to the nodes, `moves`
+//! Fourteen rooms: `decide` turns waiting jobs into commits, `advance` carries commits out to the nodes, `moves`
 //! takes changes back that cannot be made, `replan` changes jobs that run, `cores` their limits, `drain` moves
 //! them off nodes, `follow` lets nodes follow the load, `lost` places tasks of lost nodes anew, `batches` takes in
 //! what has run to its end, `watch` tells what came and went, `regain` takes back from nodes what was lost here,
-//! `confidential` keeps secrets and logins, `prefetch` images that nodes hold ready, `usage` what containers used.
+//! `confidential` keeps secrets and logins, `prefetch` images that nodes hold ready, `usage` what containers
+//! used, `volumes` what nodes keep for tasks.
 //! What is acknowledged lies in the journal; what nodes say is only looked at.
 
 mod advance;
@@ -28,6 +29,7 @@ mod replan;
 mod reunite;
 mod seen;
 mod usage;
+mod volumes;
 mod watch;
 
 use crate::cluster::Beat;
@@ -156,7 +158,7 @@ impl Owner {
         let record = self.record(order)?;
         let (opened, outcome) = self.decide_with_all(&[&record]);
         if let Ok(outcome) = &outcome {
-            self.refuse_never(outcome)?;
+            self.refuse_never(outcome, &record)?;
         }
         self.open(&opened).map_err(|error| unavailable(&error))?;
         let accepted = format!("accepted with profile {}", record.profile);
@@ -178,7 +180,7 @@ impl Owner {
                 return Ok(Planned { view, question: None });
             }
         };
-        self.refuse_never(&outcome)?;
+        self.refuse_never(&outcome, &record)?;
         if let Some(unplaced) = outcome.unplaced.first() {
             record.reason = reason(unplaced);
         }

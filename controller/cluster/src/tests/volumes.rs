@@ -2,10 +2,13 @@
 
 use super::away::{node, place, roaming, view};
 use super::world::{NODES, World, inventory, with_images};
+use crate::error::{SubmitError, VolumeError};
 use crate::nodes::NodeMessage;
-use edgeloom_common::job::{HostPort, Mount, Origin, Protocol};
+use crate::owner::Order;
+use edgeloom_common::job::{Attribute, Constraint, HostPort, Mount, Origin, Protocol};
 use edgeloom_common::report::{Capabilities, Inventory};
 use edgeloom_common::view::JobState;
+use edgeloom_common::volume::HeldVolume;
 
 fn data() -> Mount {
     Mount { from: Origin::Volume("data".parse().unwrap()), path: "/data".to_owned(), read_only: false }
@@ -69,4 +72,117 @@ fn a_folder_of_the_host_is_given_only_where_nodes_let_it() {
     world.settle();
     world.live(20);
     assert_eq!((place(&world, "t"), view(&world).state), ("n2".to_owned(), JobState::Running));
+}
+
+/// Job `a` has run on `home` and is gone.
+fn left() -> (World, String) {
+    let mut world = keeping();
+    let home = place(&world, "detect");
+    stop(&mut world);
+    (world, home)
+}
+
+fn stop(world: &mut World) {
+    world.owner.stop(&"a".parse().unwrap()).unwrap();
+    world.settle();
+    world.live(5);
+    assert!(world.owner.model().jobs.is_empty());
+}
+
+/// Job `a` as in [`keeping`], without the ports.
+fn again(constraint: &str) -> Order {
+    let mut order = roaming("a", "");
+    let detect = order.job.tasks.get_mut(&"detect".parse().unwrap()).unwrap();
+    detect.placement.mounts.push(data());
+    if !constraint.is_empty() {
+        let value = constraint.to_owned();
+        detect.constraints.push(Constraint { attribute: Attribute::Name, equal: true, value });
+    }
+    order
+}
+
+#[test]
+fn a_job_of_the_same_name_goes_where_its_data_is_also_after_a_restart() {
+    for name in ["n2", "n3", "n4"] {
+        let mut world = World::of(&["n1", "n2", "n3", "n4"]);
+        world.owner.submit(again(name)).unwrap();
+        world.settle();
+        stop(&mut world);
+        let mut world = world.restart();
+        world.connect();
+        let planned = world.owner.plan(again("")).unwrap().view;
+        assert!(planned.tasks.iter().any(|task| task.name.as_str() == "detect" && task.node == node(name)));
+        world.owner.submit(again("")).unwrap();
+        world.settle();
+        world.live(20);
+        assert_eq!((place(&world, "detect"), view(&world).state), (name.to_owned(), JobState::Running));
+        assert_eq!(view(&world).notes, Vec::<String>::new());
+    }
+}
+
+#[test]
+fn it_waits_while_the_node_that_has_its_data_is_away_and_says_so() {
+    let (mut world, home) = left();
+    world.power_off(&home);
+    world.live(120);
+    let waits = world.owner.submit(again("")).unwrap();
+    assert_eq!(waits.state, JobState::Waiting);
+    let note = format!("`edgeloom volume remove {home} a/detect/data` gives that data up");
+    assert!(waits.notes.iter().any(|it| it.ends_with(&note)), "{waits:?}");
+    world.bring_back(&home);
+    world.live(60);
+    assert_eq!((place(&world, "detect"), view(&world).state), (home, JobState::Running));
+}
+
+#[test]
+fn without_the_data_it_goes_anywhere_again() {
+    let (mut world, home) = left();
+    world.power_off(&home);
+    world.live(120);
+    world.owner.submit(again("")).unwrap();
+    world.live(5);
+    assert_eq!(view(&world).state, JobState::Waiting);
+    world.owner.forget(&node(&home)).unwrap();
+    world.settle();
+    world.live(60);
+    assert_eq!(view(&world).state, JobState::Running);
+    assert_ne!(place(&world, "detect"), home);
+}
+
+#[test]
+fn a_constraint_against_the_data_is_refused_with_the_way_out() {
+    let (mut world, home) = left();
+    let other = if home == "n2" { "n3" } else { "n2" };
+    let Err(SubmitError::Unplaceable(problems)) = world.owner.submit(again(other)) else { panic!() };
+    assert_eq!(problems[0].field, "tasks.detect.volumes");
+    assert!(problems[0].problem.contains(&home) && problems[0].remedy.contains("volume remove"));
+    let volume: HeldVolume = "a/detect/data".parse().unwrap();
+    world.owner.may_remove(&node(&home), &volume).unwrap();
+    world.kept.clear();
+    world.owner.forget_volume(&node(&home), &volume);
+    world.owner.submit(again(other)).unwrap();
+    world.settle();
+    world.live(20);
+    assert_eq!((place(&world, "detect"), view(&world).state), (other.to_owned(), JobState::Running));
+}
+
+#[test]
+fn data_that_is_not_used_is_told_of_and_only_a_gone_jobs_is_let_go() {
+    let mut world = keeping();
+    let (home, volume): (_, HeldVolume) = (place(&world, "detect"), "a/detect/data".parse().unwrap());
+    let other = ["n2", "n3", "n4"].into_iter().find(|name| *name != home).unwrap();
+    let refused = world.owner.may_remove(&node(&home), &volume);
+    assert_eq!(refused, Err(VolumeError::Used(volume.clone())));
+    let unknown = world.owner.may_remove(&node(other), &volume);
+    assert!(matches!(unknown, Err(VolumeError::Unknown { .. })), "{unknown:?}");
+    world.kept.insert(node(other), vec![volume.clone()]);
+    world.connect();
+    let [note] = &view(&world).notes[..] else { panic!("{:?}", view(&world).notes) };
+    assert!(note.contains(&format!("on node {home}; node {other} has one")), "{note}");
+    let listed: Vec<_> = world.owner.volumes().into_iter().map(|it| (it.node.to_string(), it.used)).collect();
+    assert!(listed.contains(&(home.clone(), true)) && listed.contains(&(other.to_owned(), true)));
+    stop(&mut world);
+    world.cut_off(other);
+    assert_eq!(world.owner.may_remove(&node(other), &volume), Err(VolumeError::Offline(node(other))));
+    world.owner.may_remove(&node(&home), &volume).unwrap();
 }

@@ -10,9 +10,11 @@ use crate::state::State;
 use edgeloom_common::confidential::{Confidential, Enclosed};
 use edgeloom_common::desired::{ContainerSpec, DesiredState, ImageRef, Pool};
 use edgeloom_common::ids::{NodeId, TaskName};
+use edgeloom_common::job::Origin;
 use edgeloom_common::report::{ContainerState, Inventory, Links, Observed, Report, Status};
 use edgeloom_common::samples;
 use edgeloom_common::units::Bytes;
+use edgeloom_common::volume::HeldVolume;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -42,6 +44,8 @@ pub(super) struct World {
     pub(super) lingering: BTreeMap<NodeId, Vec<ContainerState>>,
     /// Containers that have run to their end, as their nodes show them.
     pub(super) ends: BTreeMap<NodeId, Vec<ContainerState>>,
+    /// Volumes that nodes have made for containers.
+    pub(super) kept: BTreeMap<NodeId, Vec<HeldVolume>>,
 }
 
 pub(super) fn owner(dir: &tempfile::TempDir, now_ms: u64) -> (Owner, mpsc::Receiver<Publish>) {
@@ -88,6 +92,7 @@ impl World {
             refusing: BTreeSet::new(),
             lingering: BTreeMap::new(),
             ends: BTreeMap::new(),
+            kept: BTreeMap::new(),
         };
         world.connect();
         world.settle();
@@ -113,6 +118,7 @@ impl World {
             refusing,
             lingering,
             ends,
+            kept,
             ..
         } = self;
         let now_ms = old.now_ms;
@@ -135,6 +141,7 @@ impl World {
             refusing,
             lingering,
             ends,
+            kept,
         }
     }
 
@@ -142,7 +149,7 @@ impl World {
     pub(super) fn connect(&mut self) {
         for node in self.alive() {
             self.owner.observe(&node, NodeMessage::Status(Status::new(true, 1)));
-            self.owner.observe(&node, NodeMessage::Inventory(Box::new(inventory())));
+            self.tell_inventory(&node);
             self.owner.observe(&node, NodeMessage::Links(self.links(&node)));
             if !self.held.contains_key(&node) {
                 self.owner.observe(&node, NodeMessage::Observed(nothing(node.as_str())));
@@ -224,6 +231,7 @@ impl World {
             );
             let Enclosed { confidential } = serde_json::from_slice(&message.payload).unwrap();
             self.given.insert(document.node.clone(), confidential);
+            self.make_volumes(&document);
             self.held.insert(document.node.clone(), document);
         }
         let confirm: Vec<Observed> = self.held.values().map(|document| self.observed(document)).collect();
@@ -233,6 +241,30 @@ impl World {
             }
         }
         came
+    }
+
+    fn tell_inventory(&mut self, node: &NodeId) {
+        let volumes = self.kept.get(node).cloned().unwrap_or_default();
+        self.owner.observe(node, NodeMessage::Inventory(Box::new(Inventory { volumes, ..inventory() })));
+    }
+
+    /// A node makes the volumes of its containers, and keeps them.
+    fn make_volumes(&mut self, document: &DesiredState) {
+        let kept = self.kept.entry(document.node.clone()).or_default();
+        let before = kept.len();
+        for spec in &document.containers {
+            let volumes = spec.mounts.iter().filter_map(|mount| match &mount.from {
+                Origin::Volume(volume) => Some(volume.clone()),
+                Origin::Host(_) => None,
+            });
+            let held = |volume| HeldVolume { job: spec.job.clone(), task: spec.task.clone(), volume };
+            kept.extend(volumes.map(held));
+        }
+        kept.sort();
+        kept.dedup();
+        if kept.len() != before {
+            self.tell_inventory(&document.node);
+        }
     }
 
     /// A living node tells what it holds.

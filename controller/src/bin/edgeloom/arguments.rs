@@ -7,6 +7,7 @@ use edgeloom_common::measure::TIMEOUT_DEFAULT_S;
 use edgeloom_common::registry::RegistryHost;
 use edgeloom_common::secret::Secret;
 use edgeloom_common::token::TokenId;
+use edgeloom_common::volume::HeldVolume;
 use std::path::PathBuf;
 
 /// Done; for `plan`: nothing would change.
@@ -140,6 +141,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: SecretCommand,
     },
+    /// List and remove volumes, which nodes keep for tasks when their jobs are gone.
+    Volume {
+        #[command(subcommand)]
+        command: VolumeCommand,
+    },
     /// Log in to registries of images, for the controller and for nodes that pull from them.
     Registry {
         #[command(subcommand)]
@@ -188,6 +194,19 @@ pub(crate) enum SecretCommand {
     List,
     /// Forget a secret that no job uses.
     Remove { name: SecretName },
+}
+
+/// Volumes.
+#[derive(Debug, Subcommand)]
+pub(crate) enum VolumeCommand {
+    /// List volumes and the nodes that have them. A job of the same name goes where they are.
+    List,
+    /// Remove a volume with all that is in it; refused while its job is there.
+    Remove {
+        node: NodeId,
+        /// As the list has it: JOB/TASK/VOLUME.
+        volume: HeldVolume,
+    },
 }
 
 /// Registries.

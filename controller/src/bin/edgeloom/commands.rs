@@ -5,7 +5,7 @@ use crate::client::{Client, LogSelection};
 use crate::error::Error;
 use crate::{
     context, doctor, drain, events, explanation, images, logs, measure, prefetch, secrets, show, sim, tokens,
-    usage, wait,
+    usage, volumes, wait,
 };
 use edgeloom_common::doctor::Examination;
 use edgeloom_common::images::ImageList;
@@ -82,6 +82,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<u8, Error> {
         }
         Command::Usage(arguments) => usage::usage(&client, &printer, &arguments)?,
         Command::Secret { command } => secrets::secret(&client, &printer, command)?,
+        Command::Volume { command } => volumes::volume(&client, &printer, command)?,
         Command::Registry { command } => secrets::registry(&client, &printer, command)?,
         Command::Prefetch(arguments) => prefetch::prefetch(&client, &printer, arguments)?,
         Command::Token { command } => tokens::token(&client, &printer, command)?,

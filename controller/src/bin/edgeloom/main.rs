@@ -24,6 +24,7 @@ mod table;
 mod tokens;
 mod units;
 mod usage;
+mod volumes;
 mod wait;
 
 use arguments::{Arguments, Command};

@@ -4,6 +4,7 @@ use super::super::private::{DaemonNetwork, PrivateDocker};
 use super::*;
 use crate::engine::fake::{document, owner, spec};
 use crate::engine::{ContainerEngine, NetworkSpec};
+use bollard::models::VolumeCreateRequest;
 use bollard::query_parameters::{
     DownloadFromContainerOptionsBuilder, InspectContainerOptions, UploadToContainerOptionsBuilder,
 };
@@ -64,16 +65,37 @@ async fn a_volume_outlives_containers(engine: &Docker, client: &Client, image: &
     let second = engine.create(&spec, BRIDGE).await.unwrap();
     engine.start(&second).await.unwrap();
     assert!(read(client, &second).await.unwrap().contains("kept over restarts"));
+    let held: HeldVolume = "j/keeps/data".parse().unwrap();
+    assert_eq!(engine.volumes().await.unwrap(), std::slice::from_ref(&held));
+    let refused = engine.remove_volume(&held).await.unwrap_err().to_string();
+    assert!(refused.contains("in use"), "{refused}");
     engine.remove(&second).await.unwrap();
 }
 
-async fn a_purge_takes_our_volumes_alone(engine: &Docker, client: &Client) {
-    let name = volume(&TaskKey::of(&keeping(&spec("any", "h").image)), &"data".parse().unwrap());
+async fn a_volume_is_let_go_by_its_name_if_it_is_ours(engine: &Docker, client: &Client, image: &ImageRef) {
+    let id = engine.create(&keeping(image), BRIDGE).await.unwrap();
+    engine.remove(&id).await.unwrap();
+    let theirs =
+        VolumeCreateRequest { name: Some("edgeloom_j_keeps_theirs".to_owned()), ..Default::default() };
+    client.create_volume(theirs).await.unwrap();
+    let named =
+        |name: &str| HeldVolume { volume: name.parse().unwrap(), ..held("edgeloom_j_keeps_x").unwrap() };
+    assert_eq!(engine.volumes().await.unwrap(), [named("data")]);
+    for name in ["data", "data", "theirs"] {
+        engine.remove_volume(&named(name)).await.unwrap();
+    }
+    assert_eq!(engine.volumes().await.unwrap(), []);
+    client.inspect_volume("edgeloom_j_keeps_theirs").await.unwrap();
+}
+
+async fn a_purge_takes_our_volumes_alone(engine: &Docker, client: &Client, image: &ImageRef) {
+    let id = engine.create(&keeping(image), BRIDGE).await.unwrap();
+    engine.remove(&id).await.unwrap();
+    let name = volume(&TaskKey::of(&keeping(image)), &"data".parse().unwrap());
     assert_eq!(name, "edgeloom_j_keeps_data");
     let labels = client.inspect_volume(&name).await.unwrap().labels;
     assert_eq!(labels.get(label::NODE), Some(&owner().node.to_string()));
-    let others =
-        bollard::models::VolumeCreateRequest { name: Some("theirs".to_owned()), ..Default::default() };
+    let others = VolumeCreateRequest { name: Some("theirs".to_owned()), ..Default::default() };
     client.create_volume(others).await.unwrap();
     engine.remove_volumes().await.unwrap();
     engine.remove_volumes().await.unwrap();
@@ -90,7 +112,8 @@ async fn volumes_stay_and_ports_lead_to_containers() {
         let image = docker.import(&client).await;
         let engine = Docker::new(docker.socket(), owner());
         a_volume_outlives_containers(&engine, &client, &image).await;
-        a_purge_takes_our_volumes_alone(&engine, &client).await;
+        a_volume_is_let_go_by_its_name_if_it_is_ours(&engine, &client, &image).await;
+        a_purge_takes_our_volumes_alone(&engine, &client, &image).await;
     };
     tokio::time::timeout(TRIAL_MAX, trial).await.expect("a daemon that hangs fails the test");
 }

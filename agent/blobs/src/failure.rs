@@ -19,6 +19,9 @@ pub(crate) enum FetchError {
     Disk { digest: Digest, source: io::Error },
     #[error("blob {digest} has {bytes} bytes, more than all blobs may have here")]
     TooLarge { digest: Digest, bytes: u64 },
+    /// `alone`: so says the registry.
+    #[error("blob {digest} has {bytes} bytes or more, its manifest says {told}")]
+    Longer { digest: Digest, bytes: u64, told: u64, alone: bool },
     #[error("blob {digest} broke off after {bytes} bytes: {source}")]
     Broken { digest: Digest, bytes: u64, source: hyper::Error },
     #[error("blob {digest}: nothing came for {} s", SILENCE_MAX.as_secs())]
@@ -33,7 +36,7 @@ impl FetchError {
     pub(crate) fn is_lasting(&self) -> bool {
         match self {
             Self::TooLarge { .. } | Self::Disk { .. } => true,
-            Self::Mismatch { alone, .. } => *alone,
+            Self::Mismatch { alone, .. } | Self::Longer { alone, .. } => *alone,
             Self::Http(error) => is_answer(error),
             _ => false,
         }
@@ -74,7 +77,7 @@ impl Failure {
     pub(crate) fn of(error: &FetchError) -> Self {
         let blame = match error {
             FetchError::TooLarge { .. } | FetchError::Disk { .. } => Blame::Store,
-            FetchError::Mismatch { alone: true, .. } => Blame::Image,
+            FetchError::Mismatch { alone: true, .. } | FetchError::Longer { alone: true, .. } => Blame::Image,
             FetchError::Http(error) if is_answer(error) => Blame::Image,
             _ => Blame::Way,
         };

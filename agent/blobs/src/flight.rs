@@ -106,8 +106,13 @@ struct Flight {
 impl Flight {
     async fn run(self) {
         let end = self.fetch().await;
-        // What fills a disk is in everybody's way there.
-        if let Err(FetchError::TooLarge { digest, .. } | FetchError::Disk { digest, .. }) = &end {
+        // What fills a disk is in everybody's way there, and what is not the blob is of no use.
+        if let Err(
+            FetchError::TooLarge { digest, .. }
+            | FetchError::Disk { digest, .. }
+            | FetchError::Longer { digest, .. },
+        ) = &end
+        {
             self.flights.store.discard(digest);
         }
         let end = end.map_err(|error| {
@@ -150,6 +155,12 @@ impl Flight {
                 Ok(Transfer::Complete) => break,
                 Ok(Transfer::Abandoned) => return Ok(()),
                 Err(error @ FetchError::Disk { .. }) => return Err(error),
+                Err(FetchError::Longer { bytes, told, .. }) => {
+                    // Whatever a neighbour sent before is as little the blob.
+                    self.flights.sources.distrust(&place);
+                    let alone = matches!(place, Place::Registry(_));
+                    return Err(FetchError::Longer { digest, bytes, told, alone });
+                }
                 Err(error) if error.is_lasting() && matches!(place, Place::Registry(_)) => return Err(error),
                 Err(error) => {
                     tracing::debug!(%digest, ?place, %error, "an image blob does not come from here");
@@ -190,9 +201,7 @@ impl Flight {
         let rest =
             answer.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
         let total = rest.map(|rest| partial.bytes.saturating_add(rest));
-        if let Some(bytes) = total.filter(|bytes| !self.flights.store.has_room_for(*bytes)) {
-            return Err(FetchError::TooLarge { digest: self.digest, bytes });
-        }
+        self.bound(total.unwrap_or(0))?;
         self.announce(partial.bytes.saturating_sub(1), total);
         let copy = partial.file.try_clone().map_err(|source| self.disk(source))?;
         let mut file = tokio::fs::File::from_std(copy);
@@ -237,6 +246,7 @@ impl Flight {
             let frame =
                 frame.map_err(|source| FetchError::Broken { digest, bytes: partial.bytes, source })?;
             let Some(bytes) = frame.data_ref().filter(|bytes| !bytes.is_empty()) else { continue };
+            self.bound(partial.bytes.saturating_add(bytes.len() as u64))?;
             let written = async {
                 file.write_all(bytes).await?;
                 file.flush().await
@@ -244,9 +254,6 @@ impl Flight {
             written.await.map_err(|source| self.disk(source))?;
             partial.hash.update(bytes);
             partial.bytes += bytes.len() as u64;
-            if !self.flights.store.has_room_for(partial.bytes) {
-                return Err(FetchError::TooLarge { digest, bytes: partial.bytes });
-            }
             self.flights.store.grown(&digest, partial.bytes);
             // One byte is held back until all are verified, so that nobody ends up with a wrong blob.
             self.progress.send_modify(|progress| progress.written = partial.bytes - 1);
@@ -256,6 +263,18 @@ impl Flight {
             if let Some(toll) = &toll {
                 toll.pay(bytes.len()).await;
             }
+        }
+    }
+
+    /// No more than its manifest says, nor than there is room for.
+    fn bound(&self, bytes: u64) -> Result<(), FetchError> {
+        let digest = self.digest;
+        if let Some(told) = self.pull.size(&digest).filter(|told| *told < bytes) {
+            return Err(FetchError::Longer { digest, bytes, told, alone: false });
+        }
+        match self.flights.store.has_room_for(bytes) {
+            true => Ok(()),
+            false => Err(FetchError::TooLarge { digest, bytes }),
         }
     }
 

@@ -1,7 +1,7 @@
 //! One request to a registry, and its answer's beginning.
 
 use crate::CHUNK_BYTES;
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{HOST, HeaderName, LOCATION, USER_AGENT};
 use hyper::{Method, Request, Response, StatusCode, Uri};
@@ -84,6 +84,25 @@ pub(crate) async fn ask(
         url = next(&url, &answer)?;
     }
     Err(HttpError::Redirects { host: first })
+}
+
+/// All of a small answer, which is `wanted`.
+pub(crate) async fn whole(
+    answer: Response<Incoming>,
+    max: usize,
+    (host, wanted): (&str, String),
+) -> Result<Bytes, HttpError> {
+    let host = host.to_owned();
+    let collected = timeout(PATIENCE, Limited::new(answer.into_body(), max).collect()).await;
+    match collected {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        // What breaks off may come whole the next time; what is too long never will.
+        Ok(Err(error)) => Err(match error.downcast() {
+            Ok(source) => HttpError::Broken { host, source: *source },
+            Err(_) => HttpError::Content { host, wanted },
+        }),
+        Err(_) => Err(HttpError::Slow { host }),
+    }
 }
 
 /// Hands something small over. Nobody is sent on with it.

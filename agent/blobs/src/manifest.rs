@@ -19,6 +19,8 @@ pub(crate) struct Manifest {
 pub(crate) struct Named {
     digest: String,
     #[serde(default)]
+    size: Option<u64>,
+    #[serde(default)]
     media_type: String,
     #[serde(default)]
     urls: Vec<String>,
@@ -34,6 +36,12 @@ struct Platform {
 impl Manifest {
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(bytes)
+    }
+
+    /// How many bytes it says that each thing has which it names.
+    pub(crate) fn sizes(&self) -> impl Iterator<Item = (Digest, u64)> {
+        let named = self.config.iter().chain(&self.layers).chain(&self.manifests);
+        named.filter_map(|it| Some((it.digest()?, it.size?)))
     }
 }
 

@@ -108,6 +108,7 @@ impl Proxy {
                 }
             },
         };
+        pull.learn(&bytes);
         answer::manifest(&digest, bytes)
     }
 

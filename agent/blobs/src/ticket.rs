@@ -1,6 +1,7 @@
 //! Pulls that the agent admitted: nobody else gets anything from the proxy.
 
 use crate::failure::{Blame, Failure};
+use crate::manifest::Manifest;
 use crate::sources::Place;
 use crate::upstream::Upstream;
 use base64::Engine as _;
@@ -23,6 +24,8 @@ pub(crate) const SPACE: &str = "pull";
 const MANIFESTS_MAX: usize = 4;
 /// More than layers of an image.
 const FAILURES_MAX: usize = 256;
+/// The same for the manifests of a pull together.
+const SIZES_MAX: usize = 2048;
 
 /// Where the bytes of a pull came from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -54,12 +57,14 @@ struct Failures {
     asked: bool,
 }
 
-/// What neighbours have to know of a pull before they give any of it.
+/// What manifests of a pull say, which neighbours have to know before they give any of it.
 #[derive(Debug, Default)]
 struct Named {
     /// Its manifests, index first: those that Docker asked for.
     manifests: Vec<Digest>,
     told: BTreeSet<NodeId>,
+    /// Bytes of what they name.
+    sizes: BTreeMap<Digest, u64>,
 }
 
 impl Admitted {
@@ -70,6 +75,19 @@ impl Admitted {
         if manifests.len() < MANIFESTS_MAX && !manifests.contains(&manifest) {
             manifests.push(manifest);
         }
+    }
+
+    /// This is one of them.
+    pub(crate) fn learn(&self, manifest: &[u8]) {
+        let Ok(manifest) = Manifest::read(manifest) else { return };
+        let sizes = &mut self.named.lock().unwrap_or_else(PoisonError::into_inner).sizes;
+        let room = SIZES_MAX.saturating_sub(sizes.len());
+        sizes.extend(manifest.sizes().take(room));
+    }
+
+    /// How many bytes a blob has by its manifest, if that is known.
+    pub(crate) fn size(&self, blob: &Digest) -> Option<u64> {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner).sizes.get(blob).copied()
     }
 
     /// The manifests that this neighbour is to be handed: all at the first question, none from then on.

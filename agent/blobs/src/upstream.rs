@@ -1,12 +1,11 @@
 //! The registry that an image comes from: blobs and manifests by digest, with whatever login it asks for.
 
-use crate::http::{Fields, HttpError, Way, ask};
+use crate::http::{Fields, HttpError, Way, ask, whole};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use edgeloom_common::confidential::Login;
 use edgeloom_common::digest::Digest;
 use edgeloom_common::registry::locate;
-use http_body_util::{BodyExt, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ACCEPT, AUTHORIZATION, RANGE, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
@@ -59,10 +58,12 @@ impl Upstream {
     pub(crate) async fn manifest(&self, digest: &Digest) -> Result<Bytes, HttpError> {
         let path = format!("/v2/{}/manifests/{digest}", self.repository);
         let answer = self.get(&path, &vec![(ACCEPT, MANIFEST_TYPES.to_owned())]).await?;
-        let other = || HttpError::Content { host: self.base.clone(), wanted: format!("manifest {digest}") };
-        let body = Limited::new(answer.into_body(), MANIFEST_MAX).collect().await.map_err(|_| other())?;
-        let bytes = body.to_bytes();
-        if Digest::of(&bytes) == *digest { Ok(bytes) } else { Err(other()) }
+        let wanted = || format!("manifest {digest}");
+        let bytes = whole(answer, MANIFEST_MAX, (&self.base, wanted())).await?;
+        match Digest::of(&bytes) == *digest {
+            true => Ok(bytes),
+            false => Err(HttpError::Content { host: self.base.clone(), wanted: wanted() }),
+        }
     }
 
     /// Asks, and once more with a login if the registry wants one.
@@ -123,9 +124,10 @@ impl Upstream {
             let (host, status) = (self.base.clone(), answer.status().as_u16());
             return Err(HttpError::Status { host, path: String::from("the request for a token"), status });
         }
-        let other = || HttpError::Content { host: url.to_owned(), wanted: "a token".to_owned() };
-        let body = Limited::new(answer.into_body(), TOKEN_MAX).collect().await.map_err(|_| other())?;
-        let answer: Answer = serde_json::from_slice(&body.to_bytes()).map_err(|_| other())?;
+        let wanted = || "a token".to_owned();
+        let body = whole(answer, TOKEN_MAX, (url, wanted())).await?;
+        let other = |_| HttpError::Content { host: url.to_owned(), wanted: wanted() };
+        let answer: Answer = serde_json::from_slice(&body).map_err(other)?;
         Ok(format!("Bearer {}", answer.token))
     }
 }

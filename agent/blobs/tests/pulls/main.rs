@@ -4,7 +4,7 @@ mod beside;
 mod registry;
 mod site;
 
-use edgeloom_blobs::{Counts, Lane, Meter, Pace, Proxy, Sources, Store, Upstream};
+use edgeloom_blobs::{Blame, Counts, Digest, Lane, Meter, Pace, Proxy, Sources, Store, Upstream};
 use edgeloom_common::confidential::Login;
 use edgeloom_common::secret::Secret;
 use edgeloom_common::units::{BitRate, Bytes as Size, PULL_PART, TCP_GOODPUT};
@@ -166,6 +166,74 @@ async fn a_kept_blob_that_changed_on_disk_fails_one_pull_and_is_fetched_again() 
     assert!(bytes(blob(&ticket, &digest, None).await).await.is_err());
     assert_eq!(bytes(blob(&ticket, &digest, None).await).await.unwrap(), data);
     assert_eq!(ticket.counts().registry, Size(600_000));
+}
+
+/// A manifest with this layer, as the registry has it.
+fn image(registry: &Registry, layer: &Digest, size: usize) -> Digest {
+    let text = format!(r#"{{"schemaVersion":2,"layers":[{{"digest":"{layer}","size":{size}}}]}}"#);
+    registry.hold(text.as_bytes())
+}
+
+#[tokio::test]
+async fn a_blob_without_an_end_is_the_images_fault_and_leaves_nothing() {
+    let site = Site::new().await;
+    let digest = site.registry.hold(&layer(5000));
+    let image = image(&site.registry, &digest, 5000);
+    site.registry.state.lock().unwrap().endless.insert(digest.to_string());
+    let proxy = proxy(site.folder.path(), BUDGET).await;
+    let ticket = proxy.admit(site.upstream(None));
+    let text = bytes(manifest(&ticket, &image).await).await.unwrap();
+    // Its length is known when it has come, which it never has.
+    assert_eq!(blob(&ticket, &digest, None).await.status(), StatusCode::FORBIDDEN);
+    let failure = ticket.failure().unwrap();
+    assert_eq!(failure.blame, Blame::Image);
+    assert!(failure.text.contains("its manifest says 5000"), "{failure}");
+    assert_eq!(Store::open(site.folder.path(), BUDGET).unwrap().bytes(), Size(text.len() as u64));
+}
+
+#[tokio::test]
+async fn a_blob_that_says_it_is_longer_than_its_manifest_is_refused_at_once() {
+    let site = Site::new().await;
+    let digest = site.registry.hold(&layer(5000));
+    let image = image(&site.registry, &digest, 4999);
+    let proxy = proxy(site.folder.path(), BUDGET).await;
+    let ticket = proxy.admit(site.upstream(None));
+    manifest(&ticket, &image).await;
+    let answer = blob(&ticket, &digest, None).await;
+    assert_eq!(answer.status(), StatusCode::FORBIDDEN);
+    let said = bytes(answer).await.unwrap();
+    assert!(String::from_utf8_lossy(&said).contains("5000 bytes or more, its manifest says 4999"));
+    assert_eq!(ticket.counts(), Counts::default());
+}
+
+#[tokio::test]
+async fn a_manifest_that_breaks_off_is_no_fault_of_the_image() {
+    let site = Site::new().await;
+    let image = image(&site.registry, &Digest::of(b"any"), 3);
+    site.registry.state.lock().unwrap().cuts = vec![10];
+    let proxy = proxy(site.folder.path(), BUDGET).await;
+    let ticket = proxy.admit(site.upstream(None));
+    assert_eq!(manifest(&ticket, &image).await.status(), StatusCode::BAD_GATEWAY);
+    assert_eq!(ticket.failure().unwrap().blame, Blame::Way);
+    assert_eq!(manifest(&ticket, &image).await.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_registry_that_is_busy_is_asked_again_and_one_that_stays_so_is_no_fault_of_the_image() {
+    let site = Site::new().await;
+    let data = layer(3000);
+    let digest = site.registry.hold(&data);
+    let image = image(&site.registry, &digest, 3000);
+    let proxy = proxy(site.folder.path(), BUDGET).await;
+    let ticket = proxy.admit(site.upstream(None));
+    assert_eq!(manifest(&ticket, &image).await.status(), StatusCode::OK);
+    site.registry.state.lock().unwrap().refusals = vec![429; 4];
+    let answer = blob(&ticket, &digest, None).await;
+    assert_eq!(answer.status(), StatusCode::BAD_GATEWAY);
+    assert!(String::from_utf8_lossy(&bytes(answer).await.unwrap()).contains("status 429"));
+    assert_eq!(ticket.failure().unwrap().blame, Blame::Way);
+    site.registry.state.lock().unwrap().refusals = vec![429, 503];
+    assert_eq!(bytes(blob(&ticket, &digest, None).await).await.unwrap(), data);
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use hyper::body::{Bytes, Frame, Incoming};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -24,6 +24,10 @@ pub(crate) struct State {
     pub(crate) login: Option<(String, String)>,
     /// Bytes that the next answers send before they break off.
     pub(crate) cuts: Vec<usize>,
+    /// What the next answers refuse with.
+    pub(crate) refusals: Vec<u16>,
+    /// Blobs, by digest, that are sent over and over in one answer.
+    pub(crate) endless: HashSet<String>,
     /// Bytes sent, by path.
     pub(crate) sent: HashMap<String, usize>,
     pub(crate) knows_ranges: bool,
@@ -97,10 +101,18 @@ impl Registry {
             answer.headers_mut().insert("www-authenticate", challenge.parse().unwrap());
             return answer;
         }
+        if !state.refusals.is_empty() {
+            return status(StatusCode::from_u16(state.refusals.remove(0)).unwrap(), "");
+        }
         let digest = path.rsplit('/').next().unwrap();
         let Some(blob) = state.blobs.get(digest).cloned() else {
             return status(StatusCode::NOT_FOUND, "");
         };
+        if state.endless.contains(digest) {
+            let pieces = std::iter::repeat_with(move || Ok(Frame::data(blob.clone())));
+            let body = StreamBody::new(futures_util::stream::iter(pieces)).boxed_unsync();
+            return Response::new(body);
+        }
         let range = header("range").filter(|_| state.knows_ranges);
         let from: usize = range.as_ref().map_or(0, |range| range[6..range.len() - 1].parse().unwrap());
         let rest = blob.slice(from..);

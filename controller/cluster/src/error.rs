@@ -108,7 +108,7 @@ pub enum PrefetchError {
     NotHeld { image: String },
     #[error("{max} images are held ready already; release one first")]
     TooMany { max: usize },
-    #[error("{0}")]
+    #[error("{0}{advice}", advice = advice(.0))]
     Image(#[from] RegistryError),
     /// The state cannot be written, or the cluster has ended.
     #[error("the change cannot be kept; the controller's log says why")]
@@ -127,6 +127,14 @@ pub enum VolumeError {
     /// The cluster has ended.
     #[error("the cluster's state is not available")]
     Unavailable,
+}
+
+/// What the reason does not say itself.
+fn advice(error: &RegistryError) -> String {
+    match error {
+        RegistryError::Name { .. } | RegistryError::Unknown { .. } => String::new(),
+        other => format!("; {}", other.remedy()),
+    }
 }
 
 fn list(jobs: &[JobName]) -> String {

@@ -1,5 +1,7 @@
 //! Why a registry does not answer what is wanted.
 
+use std::time::Duration;
+
 /// Why an image cannot be resolved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryError {
@@ -17,7 +19,12 @@ pub enum RegistryError {
     LoginRefused { registry: String, username: String },
     /// No answer, or none in time.
     #[error("the registry {registry} cannot be reached: {reason}")]
-    Unreachable { registry: String, reason: String },
+    Unreachable {
+        registry: String,
+        reason: String,
+        /// It is there and wants to be left alone for so long.
+        again: Option<Duration>,
+    },
     /// An answer that makes no sense.
     #[error("the registry {registry} answers for {image} what does not read: {reason}")]
     Unreadable { image: String, registry: String, reason: String },
@@ -37,6 +44,10 @@ impl RegistryError {
                 format!("log in again: `edgeloom registry login {registry}`")
             }
             Self::Unreadable { .. } => "push the image again, or name another".to_owned(),
+            Self::Unreachable { again: Some(_), .. } => "try again later".to_owned(),
+            Self::Unreachable { registry, .. } => {
+                format!("see that {registry} is up and that the controller reaches it")
+            }
             _ => "name an image that its registry has".to_owned(),
         }
     }

@@ -7,12 +7,19 @@ use crate::error::RegistryError;
 use crate::manifest::ACCEPT;
 use edgeloom_common::confidential::Login;
 use edgeloom_common::registry::RegistryHost;
+use reqwest::header::HeaderMap;
 use reqwest::{Method, Response, StatusCode, Url, header};
+use std::time::Duration;
 
 /// The distribution specification asks registries to take manifests up to 4 MiB.
 pub(crate) const BODY_MAX: usize = 4 * 1024 * 1024;
 /// Redirects of one question.
 const HOPS_MAX: usize = 3;
+
+/// Pauses that a registry may ask for, and the one where it does not say how long.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(3600);
+const PAUSE_UNTOLD: Duration = Duration::from_secs(30);
 
 /// Who is asked, about what and by whom.
 #[derive(Debug, Clone, Copy)]
@@ -139,7 +146,8 @@ impl Asked<'_> {
                 Err(RegistryError::Denied { image: subject, registry, who })
             }
             _ if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
-                Err(RegistryError::Unreachable { registry, reason: format!("it answers {status}") })
+                let (again, reason) = (pause(status, &headers), format!("it answers {status}"));
+                Err(RegistryError::Unreachable { registry, reason, again })
             }
             _ => Err(self.unreadable(&format!("it answers {status}"))),
         }
@@ -175,6 +183,37 @@ impl Asked<'_> {
         while let Some(deeper) = cause.source() {
             cause = deeper;
         }
-        RegistryError::Unreachable { registry: self.host.api().to_owned(), reason: cause.to_string() }
+        self.silent(cause.to_string())
+    }
+
+    /// No answer.
+    pub(super) fn silent(&self, reason: String) -> RegistryError {
+        RegistryError::Unreachable { registry: self.host.api().to_owned(), reason, again: None }
+    }
+}
+
+/// For how long a registry that is there wants to be left alone (RFC 9110, 10.2.3; RFC 6585, 4). Dates count as
+/// untold: clocks differ.
+fn pause(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
+    let told = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    let told = told.map(|seconds: u64| Duration::from_secs(seconds).clamp(PAUSE_MIN, PAUSE_MAX));
+    told.or_else(|| (status == StatusCode::TOO_MANY_REQUESTS).then_some(PAUSE_UNTOLD))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_registry_is_left_alone_as_long_as_it_wants_within_bounds() {
+        let told = |status: u16, after: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::RETRY_AFTER, after.parse().unwrap());
+            pause(StatusCode::from_u16(status).unwrap(), &headers).map(|pause| pause.as_secs())
+        };
+        assert_eq!((told(429, "7"), told(503, " 90 ")), (Some(7), Some(90)));
+        assert_eq!((told(429, "0"), told(429, "99999999999")), (Some(1), Some(PAUSE_MAX.as_secs())));
+        let date = "Fri, 31 Dec 1999 23:59:59 GMT";
+        assert_eq!((told(429, date), told(503, date)), (Some(PAUSE_UNTOLD.as_secs()), None));
     }
 }

@@ -8,11 +8,15 @@ use edgeloom_common::digest::Digest;
 use futures_util::future::try_join_all;
 use reqwest::header::{ETAG, HeaderName};
 use reqwest::{Method, StatusCode};
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// The distribution specification's name of a manifest.
 const DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
 /// Blobs of an image that are looked for at once.
 const BLOBS_AT_ONCE: usize = 4;
+/// For all that an image is made of.
+const LOOK_MAX: Duration = Duration::from_secs(60);
 
 /// What a tag names now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,8 +97,19 @@ impl Asked<'_> {
         Ok(Body { digest, etag: None, bytes })
     }
 
-    /// The layers by platform; blobs are looked for unless `is_known` says that they are there.
+    /// The layers by platform; blobs are looked for unless `is_known` says that they are there. Each answer may take
+    /// its time, all together not as many times as long.
     pub(crate) async fn found(
+        &self,
+        body: Body,
+        is_known: &(dyn Fn(&manifest::Layer) -> bool + Sync),
+    ) -> Result<Found, RegistryError> {
+        let found = timeout(LOOK_MAX, self.all_found(body, is_known)).await;
+        let slow = || format!("it does not tell all of {} within {} s", self.subject, LOOK_MAX.as_secs());
+        found.unwrap_or_else(|_| Err(self.silent(slow())))
+    }
+
+    async fn all_found(
         &self,
         body: Body,
         is_known: &(dyn Fn(&manifest::Layer) -> bool + Sync),

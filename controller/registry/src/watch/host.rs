@@ -80,6 +80,9 @@ impl HostWatch {
                 Some(answered) = asked.join_next() => {
                     // Nobody knows which question broke off: the loop is begun anew.
                     let Ok((of, at, result)) = answered else { return };
+                    if let Err(error) = &result {
+                        self.leave_alone(error, at).await;
+                    }
                     match &result {
                         Err(RegistryError::Unreachable { .. }) if self.was_away(at, period).await => {
                             self.rota.done(&of, Outcome::Same, self.elapsed_ms());
@@ -238,6 +241,16 @@ impl HostWatch {
         self.registry.lock().standing(&self.host).limit = Some(limit);
     }
 
+    /// A registry that wants a pause gets it, once for all that was asked before.
+    async fn leave_alone(&mut self, error: &RegistryError, at: Instant) {
+        if let RegistryError::Unreachable { again: Some(pause), .. } = error
+            && self.back <= at
+        {
+            self.away(error);
+            tokio::time::sleep(*pause).await;
+        }
+    }
+
     /// Returns once the registry answers; says whether it did not when it was asked `at` some time.
     async fn was_away(&mut self, at: Instant, period: Duration) -> bool {
         let mut pause = period;
@@ -245,12 +258,11 @@ impl HostWatch {
             let login = self.interest.borrow().login.clone();
             let (client, host, subject) = (&self.registry.client, &self.host, "its version");
             let asked = Asked { client, subject, host, login: login.as_ref(), part: "" };
-            match asked.version_check().await {
-                Err(error @ RegistryError::Unreachable { .. }) => self.away(&error),
-                // Whatever else it says, it is there.
-                _ => break,
-            }
-            tokio::time::sleep(pause).await;
+            let checked = asked.version_check().await;
+            // Whatever else it says, it is there.
+            let Err(error @ RegistryError::Unreachable { again, .. }) = &checked else { break };
+            self.away(error);
+            tokio::time::sleep(again.unwrap_or(pause)).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }
         if self.registry.lock().standing(&self.host).away.take().is_some() {

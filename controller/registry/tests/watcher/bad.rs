@@ -86,6 +86,63 @@ async fn a_manifest_that_is_not_the_one_promised() {
 }
 
 #[tokio::test]
+async fn a_configuration_that_is_not_the_one_promised() {
+    let wrong = |site: &Site| {
+        let document: Value = serde_json::from_str(&manifest(BAD, 0)).unwrap();
+        let digest = document["config"]["digest"].as_str().unwrap();
+        site.fault(format!("/v2/{BAD}/blobs/{digest}"), Fault::of(200, "{}"));
+    };
+    broken(wrong, "it sends sha256:").await;
+}
+
+#[tokio::test]
+async fn a_tag_that_is_never_answered() {
+    broken(|site| site.fault(tag(), Fault::silence()), "timed out").await;
+}
+
+#[tokio::test]
+async fn a_tag_that_always_fails_is_no_fault_of_the_others() {
+    broken(|site| site.fault(tag(), Fault::of(500, "oops")), "it answers 500").await;
+}
+
+/// A registry that answers the bad tag with this, and wants to be asked again after so many seconds.
+async fn busy(status: u16, seconds: &str) -> (Site, Watcher) {
+    let site = Site::start(names(3)).await;
+    let watcher = Watcher::start(&whole(&[&site.host]), None, PERIOD);
+    for name in ["app-0:1", "app-1:1", "app-2:1"] {
+        image(&watcher.registry, name, current).await;
+    }
+    site.fault(tag(), Fault::of(status, "").with("retry-after", seconds));
+    let standing = || watcher.registry.images("").registries[0].clone();
+    let busy = until(|| Some(standing()).filter(|it| it.away_since_ms.is_some())).await;
+    assert!(busy.reason.contains(&format!("it answers {status}")), "{}", busy.reason);
+    (site, watcher)
+}
+
+#[tokio::test]
+async fn a_registry_that_has_had_enough_is_left_alone_and_its_images_are_as_they_were() {
+    for status in [429, 503] {
+        let (site, watcher) = busy(status, "3600").await;
+        let before = site.content.lock().unwrap().asked.len();
+        let name = format!("{}/{BAD}:1", site.host);
+        let stale = watcher.registry.resolve(&name, None).await.unwrap().stale;
+        assert!(stale.unwrap().to_string().contains(&status.to_string()));
+        // What was under way when it said so, and the one just made.
+        assert!(site.content.lock().unwrap().asked.len() <= before + 4);
+        let states = watcher.registry.images("").images.into_iter().map(|image| image.state);
+        assert_eq!(states.collect::<Vec<_>>(), [ImageState::Stale; 3]);
+    }
+}
+
+#[tokio::test]
+async fn a_registry_that_had_enough_is_asked_again_when_it_wants() {
+    let (site, watcher) = busy(429, "1").await;
+    site.content.lock().unwrap().faults.clear();
+    until(|| watcher.registry.images("").registries[0].away_since_ms.is_none().then_some(())).await;
+    image(&watcher.registry, "app-1:1", current).await;
+}
+
+#[tokio::test]
 async fn an_enormous_manifest() {
     let enormous = |site: &Site| {
         let answer = Fault::of(200, vec![b' '; 5 * 1024 * 1024]);

@@ -25,11 +25,18 @@ pub(crate) struct Fault {
     pub(crate) status: StatusCode,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Vec<u8>,
+    /// It never comes.
+    pub(crate) silent: bool,
 }
 
 impl Fault {
     pub(crate) fn of(status: u16, body: impl Into<Vec<u8>>) -> Self {
-        Self { status: StatusCode::from_u16(status).unwrap(), headers: Vec::new(), body: body.into() }
+        let (status, headers) = (StatusCode::from_u16(status).unwrap(), Vec::new());
+        Self { status, headers, body: body.into(), silent: false }
+    }
+
+    pub(crate) fn silence() -> Self {
+        Self { silent: true, ..Self::of(200, "") }
     }
 
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
@@ -218,6 +225,9 @@ async fn answer(State(content): State<Arc<Mutex<Content>>>, request: Request) ->
     let unless = request.headers().get("if-none-match").and_then(|value| value.to_str().ok());
     let (path, query) = (request.uri().path(), request.uri().query().unwrap_or(""));
     let answer = content.lock().unwrap().answer(request.method(), path, query, unless);
+    if answer.silent {
+        std::future::pending::<()>().await;
+    }
     let mut response = Response::builder().status(answer.status);
     for (name, value) in &answer.headers {
         response = response.header(*name, value);

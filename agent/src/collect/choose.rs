@@ -114,6 +114,24 @@ mod tests {
     }
 
     #[test]
+    fn what_came_or_was_used_a_moment_ago_waits_for_its_next_task() {
+        let (document, folder) = (document(1, vec![]), tempfile::tempdir().unwrap());
+        let mut uses = LastUse::open(folder.path(), 0);
+        // A task of a batch has ended, an image has come ahead, one is only known by the store that it came through.
+        let passing = ImageRef { repository: "127.0.0.1:7119/pull/ab".to_owned(), ..image("passing") };
+        let images = [found("batch"), found("ahead"), found("passing")];
+        uses.note([("id-batch".to_owned(), true)].into_iter(), NOW_S - 600);
+        uses.note(images.iter().map(|image| (image.id.clone(), false)), NOW_S - 1);
+        let at = |now_s, document| {
+            let ground = Ground { document, uses: &uses, scope: Scope::Own, age_min_s: AGE_MIN_S, now_s };
+            ground.candidates(&images).len()
+        };
+        assert_eq!((at(NOW_S, &document), at(NOW_S + AGE_MIN_S, &document)), (0, 3));
+        let assigned = DesiredState { images: vec![passing, image("batch")], ..document.clone() };
+        assert_eq!(at(NOW_S + AGE_MIN_S, &assigned), 1, "an image is known by its digest, whatever its name");
+    }
+
+    #[test]
     fn of_images_without_a_name_only_the_newest_few_stay() {
         let (document, folder) = (document(1, vec![]), tempfile::tempdir().unwrap());
         let nameless = |at: usize| FoundImage {

@@ -34,12 +34,13 @@ impl LastUse {
         Self { path, record }
     }
 
-    /// Takes in which images there are, and whether each is used now. One that is new was used when it came.
+    /// Takes in which images there are, and whether each is used now. One that is new was used when it came, and a use
+    /// that is still to come, by a clock that was set back, is now.
     pub(crate) fn note(&mut self, images: impl Iterator<Item = (String, bool)>, now_s: u64) {
         let next: Record = images
             .map(|(id, used)| {
                 let before = self.record.get(&id).copied().flatten();
-                (id, if used { None } else { Some(before.unwrap_or(now_s)) })
+                (id, if used { None } else { Some(before.unwrap_or(now_s).min(now_s)) })
             })
             .collect();
         if next != self.record {
@@ -94,6 +95,16 @@ mod tests {
         note(&mut uses, &[("b", true)], 600);
         note(&mut uses, &[("a", false), ("b", true)], 700);
         assert_eq!(uses.of("a"), Some(700), "it came anew");
+    }
+
+    #[test]
+    fn a_clock_that_was_ahead_keeps_nothing_for_ever() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut uses = LastUse::open(folder.path(), 9_000_000);
+        note(&mut uses, &[("a", false)], 9_000_000);
+        note(&mut uses, &[("a", false)], 100);
+        note(&mut uses, &[("a", false)], 200);
+        assert_eq!(uses.of("a"), Some(100));
     }
 
     #[test]

@@ -42,6 +42,8 @@ struct State {
     next_id: u64,
     down: bool,
     failing_starts: u32,
+    /// Pulls after which the image is gone again.
+    vain_pulls: u32,
     failing_removals: u32,
     removals: u32,
     changes_of_limits: u32,
@@ -133,6 +135,11 @@ impl FakeEngine {
         let mut state = self.state();
         state.down = !answering;
         state.watchers.clear();
+    }
+
+    /// Somebody removes the image right after each of the next `count` pulls.
+    pub fn pull_in_vain(&self, count: u32) {
+        self.state().vain_pulls = count;
     }
 
     /// Lets the next `count` starts fail.

@@ -379,6 +379,19 @@ async fn a_pull_that_fails_holds_up_nobody_and_is_mended_with_its_registry() {
     assert!(runs(&mended, "a") && mended.containers[0].detail.is_empty(), "{mended:?}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_image_that_goes_between_its_pull_and_its_container_comes_again() {
+    let node = Node::new();
+    let mut agent = node.agent();
+    node.engine.pull_in_vain(2);
+    agent.tell(document(1, vec![spec("a", "h1")])).await;
+    let missed =
+        |observed: &Observed| observed.containers.iter().any(|it| it.detail.contains("no such image"));
+    agent.observed(missed).await;
+    let mended = agent.converged(1).await;
+    assert!(mended.containers[0].detail.is_empty() && mended.problems.is_empty(), "{mended:?}");
+}
+
 #[tokio::test]
 async fn containers_of_a_network_that_was_made_anew_are_made_anew() {
     let node = Node::new();

@@ -56,6 +56,7 @@ mod throughput;
 mod topology;
 mod transfer;
 mod usage;
+mod variants;
 mod vault;
 mod views;
 

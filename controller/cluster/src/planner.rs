@@ -12,6 +12,7 @@ use crate::documents::{Ground, documents, programs};
 use crate::model::{Commit, Event, JobRecord, Model, Phase};
 use crate::nodes::Nodes;
 use crate::pulls::{Pulls, platforms};
+use crate::variants;
 use edgeloom_common::desired::Pool;
 use edgeloom_common::ids::{JobName, NodeId, TaskName};
 use edgeloom_common::job::{Job, Kind};
@@ -19,7 +20,7 @@ use edgeloom_common::topics::DOCUMENT_MAX;
 use edgeloom_common::units::TCP_GOODPUT;
 use edgeloom_sched::plan::{Decision, JobPlan, Unplaced};
 use edgeloom_sched::scoring::Scoring;
-use edgeloom_sched::snapshot::{Change, Policy, Processors, Profiles, Running, Snapshot, Waiting};
+use edgeloom_sched::snapshot::{Change, Node, Policy, Processors, Profiles, Running, Snapshot, Waiting};
 use edgeloom_sched::{Profile, check, decide, resize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,6 +77,9 @@ impl Planner<'_> {
             parts.add((record, self.nodes), self.model, &self.profiles(record));
         }
         let mut snapshot = self.snapshot(waiting, &pulls);
+        for Waiting { job, images, .. } in &mut parts.entries {
+            variants::hold(job, None, &snapshot.nodes, variants::told(images));
+        }
         snapshot.waiting.append(&mut parts.entries);
         let decision = decide(self.profile, &snapshot);
         self.sound(waiting, (&snapshot, decision), (pulls, parts))
@@ -134,6 +138,23 @@ impl Planner<'_> {
     fn snapshot(&self, waiting: &[&JobRecord], pulls: &Pulls<'_>) -> Snapshot {
         let mut nodes = self.nodes.schedulable();
         nodes.iter_mut().for_each(|node| node.hosting.held = pulls.held(&node.id));
+        variants::label(&mut nodes);
+        let running = self.running(&nodes);
+        let job = |record: &JobRecord| {
+            let mut job = data::beside(record, self.nodes);
+            variants::hold(&mut job, record.plan.as_ref(), &nodes, variants::of(record));
+            job
+        };
+        let waiting = waiting
+            .iter()
+            .filter(|record| !record.job.kind.ends())
+            .map(|record| Waiting {
+                job: job(record),
+                since_ms: record.since_ms,
+                images: platforms(&record.images),
+                profiles: self.profiles(record),
+            })
+            .collect();
         let mut snapshot = Snapshot {
             now_ms: self.now_ms,
             seed: self.model.generation,
@@ -144,17 +165,8 @@ impl Planner<'_> {
             scoring: self.scoring.clone(),
             nodes,
             links: self.nodes.links(),
-            running: self.running(),
-            waiting: waiting
-                .iter()
-                .filter(|record| !record.job.kind.ends())
-                .map(|record| Waiting {
-                    job: data::beside(record, self.nodes),
-                    since_ms: record.since_ms,
-                    images: platforms(&record.images),
-                    profiles: self.profiles(record),
-                })
-                .collect(),
+            running,
+            waiting,
         };
         cordon::apply(&self.model.cordons, &mut snapshot);
         snapshot
@@ -165,14 +177,16 @@ impl Planner<'_> {
     }
 
     /// Jobs that hold resources: a stopping one does until it is gone.
-    fn running(&self) -> Vec<Running> {
+    fn running(&self, nodes: &[Node]) -> Vec<Running> {
         let holding = self.model.jobs.values().filter(|record| record.phase != Phase::Waiting);
         holding
             .filter_map(|record| {
                 let name = &record.job.name;
                 let plan = record.plan.clone()?;
+                let mut job = placed(&record.job, &plan);
+                variants::hold(&mut job, Some(&plan), nodes, variants::of(record));
                 Some(Running {
-                    job: placed(&record.job, &plan),
+                    job,
                     plan,
                     profiles: self.profiles(record),
                     change: match record.phase {

@@ -88,6 +88,9 @@ impl Default for Hosting {
     }
 }
 
+/// The label that nodes carry their platform in where images have variants for some platforms alone.
+pub const PLATFORM: &str = "edgeloom.platform";
+
 /// An image by platform.
 pub type Platforms = BTreeMap<String, Arc<Image>>;
 

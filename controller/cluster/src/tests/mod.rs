@@ -23,5 +23,6 @@ mod replan;
 mod secrets;
 mod strategy;
 mod usage;
+mod variants;
 mod volumes;
 mod world;

@@ -14,7 +14,7 @@ use std::ops::{AddAssign, SubAssign};
 
 use crate::cordon::is_cordon;
 use crate::job_graph::Vertex;
-use crate::snapshot::Node;
+use crate::snapshot::{Node, PLATFORM};
 
 /// Resources as signed numbers: a node whose capacity shrank may have less than nothing free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -91,7 +91,7 @@ pub(crate) fn refusal(
     }
     let broken = vertex.constraints.iter().find(|constraint| !constraint.holds(&node.id, &node.labels));
     if let Some(constraint) = broken {
-        return Some(format!("constraint {} does not hold", written(constraint)));
+        return Some(unmet(constraint));
     }
     if let Some(taint) = untolerated(node, vertex) {
         if is_cordon(taint) {
@@ -144,6 +144,15 @@ fn cores(value: i64) -> MilliCores {
 
 fn size(value: i64) -> Bytes {
     Bytes(value.max(0).unsigned_abs())
+}
+
+fn unmet(constraint: &Constraint) -> String {
+    match &constraint.attribute {
+        Attribute::Label(key) if key == PLATFORM => {
+            format!("its image has no variant for {}", constraint.value)
+        }
+        _ => format!("constraint {} does not hold", written(constraint)),
+    }
 }
 
 fn written(constraint: &Constraint) -> String {

@@ -164,6 +164,40 @@ fn a_running_job_makes_room_for_one_that_fits_nowhere_else() {
     assert!(moved.reasons[0].contains("tasks moved: b finds room only so"), "{:?}", moved.reasons);
 }
 
+/// A job on `n1` whose task names no CPU, not even a least, and one that asks for so much of that node.
+fn beside_a_sized_one(nodes: usize, cpu: u32) -> Snapshot {
+    let mut sized = task(0, 1, 10);
+    sized.program.resources.cpu_sized = true;
+    let nodes = (1..=nodes).map(|at| node(&format!("n{at}"), 1000, 1.0, 1 << 30)).collect();
+    let mut now = snapshot(nodes, vec![], vec![job("a", vec![("t", sized)])]);
+    let first = decide(profile("edgeloom").unwrap(), &now).plans.remove(0);
+    let a = now.waiting.remove(0).job;
+    now.running = vec![worlds::running(a, first)];
+    let mut bound = task(cpu, 1, 10);
+    bound.constraints = vec![Constraint { attribute: Attribute::Name, equal: true, value: "n1".to_owned() }];
+    now.waiting = snapshot(Vec::new(), Vec::new(), vec![job("b", vec![("t", bound)])]).waiting;
+    now
+}
+
+#[test]
+fn a_newcomer_does_not_take_the_last_items_of_a_running_job() {
+    let now = beside_a_sized_one(1, 1000);
+    let decision = sound("edgeloom", &now);
+    assert!(decision.plans.is_empty() && !decision.unplaced[0].never, "{decision:?}");
+    assert_eq!(decision.unplaced[0].reasons[0].text, "cpu 1000m requested, 999m unused");
+    let plan = |decision: &Decision, job: &str| {
+        decision.plans.iter().find(|plan| plan.job.as_str() == job).unwrap().clone()
+    };
+    let less = sound("edgeloom", &beside_a_sized_one(1, 900));
+    assert_eq!(plan(&less, "a").prediction.items_per_s.round(), 10.0);
+    assert_eq!(plan(&less, "b").prediction.items_per_s.round(), 90.0);
+    let mut two = beside_a_sized_one(2, 1000);
+    two.links = vec![link("n1", "n2", 10_000_000)];
+    let elsewhere = sound("edgeloom", &two);
+    assert_eq!(plan(&elsewhere, "a").placement[&"t".parse().unwrap()].as_str(), "n2");
+    assert_eq!(plan(&elsewhere, "b").placement[&"t".parse().unwrap()].as_str(), "n1");
+}
+
 #[test]
 fn a_running_job_that_may_not_move_makes_no_room() {
     let (mut now, b) = taken();

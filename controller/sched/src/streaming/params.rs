@@ -80,5 +80,9 @@ pub(crate) const REROUTE_S: f64 = 0.5;
 /// The floor that holds whatever the operator allows: a flow at nothing is a dead connection.
 pub(crate) const LEAST_FLOOR: f64 = 0.01;
 
+/// Thousandths of a core that a task with work keeps of its node, whatever its document asks for: at nothing its job would
+/// make no items, and no rate of it could be told.
+pub(crate) const LEAST_CPU: i64 = 1;
+
 /// A job gets less than its fair part only where others make at least this part more of what it gives up.
 pub(crate) const FAIR_PREFERENCE: f64 = 0.1;

@@ -9,7 +9,7 @@ use super::super::paths::paths;
 use super::super::search::onward;
 use super::super::{Case, Placed};
 use super::member::{Member, Seat, seat};
-use super::room::Room;
+use super::room::{Room, starves_nobody};
 use crate::ledger::Ledger;
 use crate::snapshot::Change;
 
@@ -85,7 +85,7 @@ impl Improve<'_, '_> {
         if seats.iter().any(|(job, seat)| !self.room.works(seat, items[*job])) {
             return;
         }
-        if !self.room.rules_hold(&seats) {
+        if !starves_nobody(&self.items, &items) || !self.room.rules_hold(&seats) {
             return;
         }
         let more = |(job, seat): &(usize, Seat)| {

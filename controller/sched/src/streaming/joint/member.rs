@@ -3,10 +3,10 @@
 use edgeloom_common::job::Kind;
 
 use super::super::online::Strategy;
-use super::super::params::NO_LIMIT_ITEMS_PER_S;
+use super::super::params::{LEAST_CPU, NO_LIMIT_ITEMS_PER_S};
 use super::super::{Routed, nodes_of, wire_bits};
 use crate::images::PullCosts;
-use crate::job_graph::{Edge, JobGraph};
+use crate::job_graph::{Edge, JobGraph, Vertex};
 use crate::ledger::Held;
 use crate::plan::FlowPlan;
 use crate::snapshot::{Change, Processors};
@@ -53,7 +53,7 @@ impl<'a> Member<'a> {
         if graph.has_copies() {
             return None;
         }
-        let graph = graph.unsized_cores();
+        let graph = sharing(world, graph);
         let nodes = nodes_of(world, &graph, &held.plan)?;
         let flows = routed(world, &graph, &nodes, &held.plan.flows)?;
         let seat = seat(world, &graph, nodes, flows);
@@ -66,6 +66,20 @@ impl<'a> Member<'a> {
         let held = self.held.and_then(|held| nodes_of(world, &self.graph, &held.plan));
         held.is_some_and(|held| held != nodes)
     }
+}
+
+/// The job as one that shares processors: sized tasks have no limit of cores, and those that work keep a little of their
+/// node. Otherwise a newcomer's request could be all of a node, and who ran there would make nothing.
+pub(super) fn sharing<'a>(world: &World<'_>, graph: JobGraph<'a>) -> JobGraph<'a> {
+    let mut graph = graph.unsized_cores();
+    if world.processors == Processors::PerJob {
+        return graph;
+    }
+    let works = |vertex: &&mut Vertex<'_>| vertex.work_s.values().iter().any(|work_s| *work_s > 0.0);
+    for vertex in graph.vertices.iter_mut().filter(|vertex| vertex.sized).filter(works) {
+        vertex.need.cpu = vertex.need.cpu.max(LEAST_CPU);
+    }
+    graph
 }
 
 /// The plan's flows as arcs, in the order of the graph's edges.

@@ -5,9 +5,9 @@ use super::super::params::EQUAL;
 use super::super::search::{Found, candidates};
 use super::super::{Case, Placed, Stuck};
 use super::improve::improve;
-use super::member::{Member, Seat, seat};
+use super::member::{Member, Seat, seat, sharing};
 use super::plans::plans;
-use super::room::Room;
+use super::room::{Room, starves_nobody};
 use crate::images::PullCosts;
 use crate::job_graph::JobGraph;
 use crate::ledger::HeldJobs;
@@ -17,7 +17,7 @@ use crate::world::World;
 
 /// The newcomer's plan, and those of running jobs that make room for it.
 pub(crate) fn newcomer(case: &Case<'_>, others: &HeldJobs<'_>, pulls: &PullCosts) -> Result<Outcome, Stuck> {
-    let graph = case.graph.clone().unsized_cores();
+    let graph = sharing(case.world, case.graph.clone());
     let mut room = Room::of(case.world, others);
     let before = room.items_per_s(&[]);
     let ledger = room.ledger(None, &before);
@@ -32,7 +32,7 @@ pub(crate) fn newcomer(case: &Case<'_>, others: &HeldJobs<'_>, pulls: &PullCosts
     let change = Change::Placement;
     let pulls = pulls.clone();
     room.members.push(Member { held: None, graph: graph.clone(), change, pulls, seat: empty, why: None });
-    let Some(seat) = best(&room, found) else {
+    let Some(seat) = best(&room, found, &before) else {
         return Err(no_bandwidth(case, &first));
     };
     if let Some(member) = room.members.last_mut() {
@@ -80,9 +80,9 @@ fn make_room(
     None
 }
 
-/// The candidate that is worth most to all members; the first, which is the cheapest, of equals. The
-/// newcomer is the last member.
-fn best(room: &Room<'_>, found: Vec<Found>) -> Option<Seat> {
+/// The candidate that is worth most to all members; the first, which is the cheapest, of equals. None takes the last
+/// items of a member that makes some before. The newcomer is the last member.
+fn best(room: &Room<'_>, found: Vec<Found>, before: &[f64]) -> Option<Seat> {
     let newcomer = room.members.len() - 1;
     let mut best: Option<(f64, Seat)> = None;
     for Found { placed: Placed { nodes, reasons }, flows } in found {
@@ -91,7 +91,7 @@ fn best(room: &Room<'_>, found: Vec<Found>) -> Option<Seat> {
         let items = room.items_per_s(&trial);
         let worth = room.worth(&items, &trial);
         let [(_, seat)] = trial;
-        let works = room.works(&seat, items[newcomer]);
+        let works = room.works(&seat, items[newcomer]) && starves_nobody(before, &items);
         if works && best.as_ref().is_none_or(|(top, _)| worth > top * (1.0 + EQUAL / 10.0)) {
             best = Some((worth, seat));
         }

@@ -167,6 +167,11 @@ impl<'a> Room<'a> {
     }
 }
 
+/// Whether everybody who makes items goes on making some.
+pub(super) fn starves_nobody(before: &[f64], after: &[f64]) -> bool {
+    before.iter().zip(after).all(|(before, after)| *before <= 0.0 || *after > 0.0)
+}
+
 /// A seat as a consumer of pools; its weight is what it would have alone.
 fn consumer(seat: &Seat, capacity: &[f64]) -> Consumer {
     let alone = seat.uses.iter().map(|(pool, amount)| capacity[*pool] / amount);

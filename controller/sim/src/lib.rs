@@ -47,7 +47,7 @@ pub enum SimError {
     Overbooked { profile: String, seed: u64, at_s: f64, machine: usize },
     /// A line of a trace that does not read.
     #[error(
-        "line {line} of the trace is {text:?}; write submitted s, duration s, CPU, memory, the last two as parts of the largest machine, 0 to 1"
+        "line {line} of the trace is {text:?}; write submitted s, duration s, CPU, memory, the last two as parts of the largest machine, 0 to 1; or give task_events of Google's trace of 2011, or batch_task of Alibaba's of 2018"
     )]
     Trace { line: usize, text: String },
     /// Nothing to write out.

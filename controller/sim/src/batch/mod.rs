@@ -11,6 +11,7 @@ mod dump;
 mod report;
 mod settings;
 mod trace;
+mod trace_file;
 
 pub use dump::{Dump, dump};
 pub use report::{Experiment, Improvement, Row, Timing};
@@ -77,7 +78,10 @@ fn workload(
     let mut draw = Draw::new(seed);
     let machines = cluster::machines(settings, &mut draw);
     let arrivals = match trace {
-        Some(text) => trace::read(text, &machines)?,
+        Some(text) => {
+            let sample = settings.sample.map(|containers| (containers, &mut draw));
+            trace_file::read(text, &machines, sample)?
+        }
         None => trace::arrivals(settings, &machines, &mut draw),
     };
     Ok((machines, arrivals))

@@ -27,6 +27,9 @@ pub struct Settings {
     pub mix: Mix,
     pub machines: usize,
     pub containers: usize,
+    /// Of a trace so many, drawn by the seed; none: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample: Option<usize>,
     /// What is asked for over what there is, of the scarcer resource: of all containers at once, or of those that
     /// would run at a time if none had to wait. For [`Mix::Paper`] only.
     pub load: f64,
@@ -77,6 +80,7 @@ impl Default for Settings {
             mix: Mix::Paper,
             machines: 30,
             containers: 300,
+            sample: None,
             load: 1.4,
             span_s: 18_000.0,
             duration_s: 764.0,

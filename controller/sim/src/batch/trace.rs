@@ -8,7 +8,6 @@ use edgeloom_sched::batch::{Machine, Request, Vector};
 
 use super::cluster::whole;
 use super::{Mix, Scenario, Settings};
-use crate::SimError;
 use crate::random::Draw;
 use crate::statistics::mean;
 
@@ -138,36 +137,8 @@ pub(super) fn total(machines: &[Machine]) -> [f64; 2] {
     std::array::from_fn(|at| machines.iter().map(|machine| float(machine.capacity[at])).sum())
 }
 
-fn largest(machines: &[Machine]) -> Vector {
+pub(super) fn largest(machines: &[Machine]) -> Vector {
     std::array::from_fn(|at| machines.iter().map(|machine| machine.capacity[at]).fold(1, i64::max))
-}
-
-/// Lines of `submitted s, duration s, CPU, memory`, the last two as parts of the largest machine; a first line that
-/// does not start with a digit is a header.
-///
-/// # Errors
-/// The first line that does not read.
-pub(super) fn read(text: &str, machines: &[Machine]) -> Result<Vec<Arrival>, SimError> {
-    let most = largest(machines);
-    let lines = text.lines().enumerate().filter(|(at, line)| {
-        let header = *at == 0 && !line.starts_with(|first: char| first.is_ascii_digit());
-        !header && !line.trim().is_empty()
-    });
-    let one = |(at, line): (usize, &str)| {
-        let fields: Vec<Option<f64>> = line.split(',').map(|field| field.trim().parse().ok()).collect();
-        let [Some(at_s), Some(duration_s), Some(cpu), Some(memory)] = fields[..] else {
-            return Err(SimError::Trace { line: at + 1, text: line.chars().take(80).collect() });
-        };
-        let sound = at_s >= 0.0 && duration_s > 0.0 && [at_s, duration_s].iter().all(|time| time.is_finite());
-        if !sound || ![cpu, memory].iter().all(|part| (0.0..=1.0).contains(part)) {
-            return Err(SimError::Trace { line: at + 1, text: line.chars().take(80).collect() });
-        }
-        let demand = [whole(cpu * float(most[0])), whole(memory * float(most[1])), 0];
-        Ok(Arrival { at_s, duration_s, request: Request { demand, ..Request::default() } })
-    };
-    let mut all = lines.map(one).collect::<Result<Vec<Arrival>, SimError>>()?;
-    all.sort_by(|x, y| x.at_s.total_cmp(&y.at_s));
-    Ok(all)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "sums of amounts need no 53 bits")]

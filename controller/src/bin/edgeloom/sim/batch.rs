@@ -25,7 +25,7 @@ pub(crate) struct Batch {
     mix: MixName,
     #[arg(long, default_value_t = Settings::default().machines)]
     machines: usize,
-    /// Containers: 300; over time 8300.
+    /// Containers: 300; over time 8300; of a trace all, or so many that are drawn from it.
     #[arg(long)]
     containers: Option<usize>,
     /// What is asked for over what there is: 1.4; over time 1.0.
@@ -49,8 +49,9 @@ pub(crate) struct Batch {
     /// Seconds of waiting after which a container that fits nowhere claims a machine, with profile edgeloom.
     #[arg(long, value_name = "SECONDS", default_value_t = Settings::default().patience_s)]
     patience: f64,
-    /// A trace in place of drawn containers: lines of submitted s, duration s, CPU, memory.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["containers", "load", "affinity"])]
+    /// A trace in place of drawn containers: lines of submitted s, duration s, CPU, memory; or task_events of Google's
+    /// trace of 2011, or batch_task of Alibaba's of 2018.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["load", "affinity"])]
     trace: Option<PathBuf>,
     /// How many seeds, each a cluster and containers of its own.
     #[arg(long, default_value_t = Settings::default().seeds)]
@@ -123,6 +124,7 @@ impl Batch {
             patience_s: self.patience,
             profiles: self.profiles.clone(),
         }
+            sample: self.trace.as_ref().and(self.containers),
     }
 }
 

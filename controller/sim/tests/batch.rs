@@ -1,7 +1,7 @@
 //! Batch experiments, small.
 
 use edgeloom_sim::SimError;
-use edgeloom_sim::batch::{Experiment, Mix, Scenario, Settings, dump, run_batch};
+use edgeloom_sim::batch::{Experiment, Mix, Scenario, Settings, dump, frontier, run_batch};
 use edgeloom_sim::plot::batch_svg;
 use edgeloom_sim::streaming::Execution;
 use serde::Deserialize;
@@ -55,6 +55,28 @@ fn over_time_everything_is_done_and_who_goes_round_what_does_not_fit_is_done_soo
     assert!(mean("kube") < mean("kube-blocking") && mean("edgeloom") < mean("kube-blocking"));
     let own = row(&experiment, "kube").completion_mean_to_kube.as_ref().unwrap();
     assert_eq!((own.mean, own.ci95), (1.0, Some(0.0)));
+}
+
+#[test]
+fn the_frontier_marks_those_that_nobody_beats_in_both_figures() {
+    let names = frontier();
+    assert!(names.contains(&"edgeloom@10/21600".to_owned()) && names.contains(&"kube".to_owned()));
+    let some = ["kube-blocking", "kube", "edgeloom", "edgeloom@1/3600", "edgeloom@1000000/1000000000"];
+    let profiles = some.map(str::to_owned).to_vec();
+    let experiment = run(&Settings { profiles, containers: 400, ..settings(Scenario::Online) }).unwrap();
+    let figures =
+        |row: &edgeloom_sim::batch::Row| (row.completion_s_mean.unwrap(), row.completion_s_p99.unwrap());
+    let unbeaten = |row: &&edgeloom_sim::batch::Row| row.unbeaten == Some(true);
+    let front: Vec<_> = experiment.rows.iter().filter(unbeaten).map(figures).collect();
+    assert!(!front.is_empty() && !unbeaten(&row(&experiment, "kube-blocking")));
+    for row in &experiment.rows {
+        let (mean, p99) = figures(row);
+        let beaten = experiment.rows.iter().map(figures).any(|other| other.0 < mean && other.1 < p99);
+        assert_eq!(row.unbeaten, Some(!beaten), "{}", row.profile);
+    }
+    let profiles = ["kube", "edgeloom@1/3600", "edgeloom@1/7200"].map(str::to_owned).to_vec();
+    let svg = batch_svg(&run(&Settings { profiles, ..settings(Scenario::Online) }).unwrap());
+    assert!(svg.contains("points by patience") && svg.contains("ageing 1 s") && !svg.contains("NaN"));
 }
 
 /// What CP-SAT proved of the first seeds of the default settings, by `compare/most_placed.py`.
@@ -132,7 +154,8 @@ fn what_is_out_of_bounds_or_unknown_is_refused() {
         run(&Settings { load: f64::NAN, ..settings(Scenario::Online) }),
         Err(SimError::Setting { .. })
     ));
-    for names in [vec!["chess"], vec!["edgeloom@-1"], vec!["edgeloom@nan"], vec!["kube", "kube"], vec![]] {
+    let wrong = ["chess", "edgeloom@-1", "edgeloom@nan", "edgeloom@1/", "edgeloom@1/2/3", "edgeloom@1/inf"];
+    for names in wrong.map(|name| vec![name]).into_iter().chain([vec!["kube", "kube"], vec![]]) {
         let profiles = names.iter().map(|name| (*name).to_owned()).collect();
         assert!(run(&Settings { profiles, ..settings(Scenario::OneShot) }).is_err(), "{names:?}");
     }

@@ -29,7 +29,7 @@ pub(super) struct Contender {
 /// The contenders of those names, each once.
 pub(super) fn contenders(settings: &Settings) -> Result<Vec<Contender>, SimError> {
     let names = &settings.profiles;
-    let known = || format!("{}, edgeloom@SECONDS of ageing", NAMES.join(", "));
+    let known = || format!("{}, edgeloom@AGEING or edgeloom@AGEING/PATIENCE in seconds", NAMES.join(", "));
     if names.is_empty() {
         return Err(SimError::NoProfile { known: known() });
     }
@@ -59,13 +59,33 @@ fn method(name: &str, settings: &Settings) -> Option<Method> {
         "swarm" => Method::MostLoaded(Blocked::One),
         "swarm-blocking" => Method::MostLoaded(Blocked::Queue),
         _ => {
-            let ageing_s = name.strip_prefix("edgeloom@")?.parse().ok()?;
-            let sound = (0.0..f64::INFINITY).contains(&ageing_s);
-            sound.then_some(Method::Packing(Packing {
-                objective: Objective::Completion,
-                ageing_s,
-                patience_s,
-            }))?
+            let (ageing_s, own) = knobs_of(name)?;
+            let patience_s = own.unwrap_or(patience_s);
+            Method::Packing(Packing { objective: Objective::Completion, ageing_s, patience_s })
         }
     })
+}
+
+/// The seconds in `edgeloom@AGEING` and `edgeloom@AGEING/PATIENCE`; none: another name.
+pub(crate) fn knobs_of(name: &str) -> Option<(f64, Option<f64>)> {
+    let seconds = |text: &str| text.parse().ok().filter(|seconds| (0.0..f64::INFINITY).contains(seconds));
+    let knobs = name.strip_prefix("edgeloom@")?;
+    match knobs.split_once('/') {
+        Some((ageing, patience)) => Some((seconds(ageing)?, Some(seconds(patience)?))),
+        None => Some((seconds(knobs)?, None)),
+    }
+}
+
+/// The default with every pair of these, beside the queues that go round what does not fit.
+const AGEINGS_S: [u32; 5] = [1, 10, 100, 1000, 1_000_000];
+const PATIENCES_S: [u32; 8] = [3600, 7200, 10_800, 14_400, 21_600, 43_200, 86_400, 1_000_000_000];
+
+/// Names of the profiles that show all that the two knobs of the default span: from nearly the order of arrival to the
+/// order of sizes alone.
+#[must_use]
+pub fn frontier() -> Vec<String> {
+    let pairs = PATIENCES_S.iter().flat_map(|patience_s| {
+        AGEINGS_S.iter().map(move |ageing_s| format!("{}@{ageing_s}/{patience_s}", NAMES[0]))
+    });
+    ["kube", "swarm", NAMES[0]].map(str::to_owned).into_iter().chain(pairs).collect()
 }

@@ -13,6 +13,8 @@ mod settings;
 mod trace;
 mod trace_file;
 
+pub use contender::frontier;
+pub(crate) use contender::knobs_of;
 pub use dump::{Dump, dump};
 pub use report::{Experiment, Improvement, Row, Timing};
 pub use settings::{Mix, Scenario, Settings};

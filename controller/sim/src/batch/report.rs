@@ -37,6 +37,8 @@ pub struct Row {
     /// Over those of `kube`, paired by seed.
     pub completion_mean_to_kube: Option<Ratio>,
     pub completion_p99_to_kube: Option<Ratio>,
+    /// No other profile here has both a shorter mean and a shorter 99th percentile; none where only one decision is made.
+    pub unbeaten: Option<bool>,
 }
 
 /// How many times longer containers take with `kube-blocking`, over all containers of all seeds.
@@ -80,6 +82,7 @@ pub(super) fn report(settings: &Settings, outcomes: &[Outcome]) -> Experiment {
             row.completion_mean_to_kube = ratio(&summaries[at].mean_s, &summaries[base].mean_s);
             row.completion_p99_to_kube = ratio(&summaries[at].p99_s, &summaries[base].p99_s);
         }
+        row.unbeaten = Some(!summaries.iter().any(|other| other.beats(&summaries[at])));
         row
     });
     Experiment {
@@ -121,6 +124,11 @@ impl Summary {
         }
     }
 
+    /// In the mean and in the 99th percentile, over all seeds.
+    fn beats(&self, other: &Self) -> bool {
+        mean(&self.mean_s) < mean(&other.mean_s) && mean(&self.p99_s) < mean(&other.p99_s)
+    }
+
     fn row(&self, profile: &str) -> Row {
         let some = |samples: &[f64]| (!samples.is_empty()).then(|| mean(samples));
         let samples = [
@@ -143,6 +151,7 @@ impl Summary {
             improvement: None,
             completion_mean_to_kube: None,
             completion_p99_to_kube: None,
+            unbeaten: None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Containers over time: drawn, or read from a file.
+//! Containers over time, drawn.
 //!
 //! Drawn ones follow the statistics that are published of the Google trace of 2011: sizes and durations over several
 //! orders of magnitude (log-normal), CPU and memory loosely linked, few large ones making most of the load; the paper

@@ -1,8 +1,9 @@
-//! The figure of a batch experiment: bars by profile; over time also the factors of improvement by percentile.
+//! The figure of a batch experiment: bars by profile; over time also the factors of improvement by percentile. Of the
+//! default with many values of its knobs: one panel of what they span.
 
 use super::panel::{Panel, Point, Series, XAxis};
 use super::{COLOURS, Head, figure, styles};
-use crate::batch::{Experiment, Row, Scenario, Timing};
+use crate::batch::{Experiment, Row, Scenario, Timing, knobs_of};
 use crate::streaming::PROFILES;
 
 /// What a panel of bars shows.
@@ -43,12 +44,49 @@ const P99: Bars = Bars {
 /// The document.
 #[must_use]
 pub fn batch_svg(experiment: &Experiment) -> String {
+    let head = Head { title: "Batches of containers by profile".to_owned(), note: conditions(experiment) };
+    let spanned = spanned(experiment);
+    if spanned.iter().any(|series| series.points.len() > 1) {
+        let legend = spanned.iter().map(|series| (series.name.clone(), series.mark)).collect();
+        return figure(&head, Some(legend), &[plane(spanned)]);
+    }
     let over_time = experiment.settings.scenario != Scenario::OneShot;
     let bars: &[Bars] = if over_time { &[MEAN, P99, USED] } else { &[SCHEDULED, USED, DECISION] };
     let mut panels: Vec<Panel> = bars.iter().map(|bars| panel(experiment, bars)).collect();
     panels.extend(improvement(experiment));
-    let head = Head { title: "Batches of containers by profile".to_owned(), note: conditions(experiment) };
     figure(&head, over_time.then(|| styles(&experiment.settings.profiles, &PROFILES)), &panels)
+}
+
+/// Mean against 99th percentile, both over those of `kube`: a line a value of ageing, its points by patience; a point any
+/// other profile.
+fn spanned(experiment: &Experiment) -> Vec<Series> {
+    let mut lines: Vec<(String, Vec<Point>)> = Vec::new();
+    for row in &experiment.rows {
+        let (Some(mean), Some(p99)) = (&row.completion_mean_to_kube, &row.completion_p99_to_kube) else {
+            continue;
+        };
+        let point = Point { x: p99.mean, mean: mean.mean, half: 0.0 };
+        let name = knobs_of(&row.profile).map(|(ageing_s, _)| format!("ageing {ageing_s} s"));
+        let name = name.unwrap_or_else(|| row.profile.clone());
+        match lines.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, points)) => points.push(point),
+            None => lines.push((name, vec![point])),
+        }
+    }
+    let series = |(at, (name, points)): (usize, (String, Vec<Point>))| {
+        let mark = at % COLOURS.len();
+        Series { name, colour: COLOURS[mark], mark, points }
+    };
+    lines.into_iter().enumerate().map(series).collect()
+}
+
+fn plane(series: Vec<Series>) -> Panel<'static> {
+    Panel {
+        title: "Completion with kube as 1, points by patience",
+        unit: "mean",
+        x: XAxis::Plane { label: "99th percentile" },
+        series,
+    }
 }
 
 fn panel(experiment: &Experiment, bars: &Bars) -> Panel<'static> {

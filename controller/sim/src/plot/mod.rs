@@ -29,6 +29,8 @@ const COLUMNS: usize = 2;
 /// Of a panel with its labels, in pixels.
 const WIDTH: f64 = 520.0;
 const HEIGHT: f64 = 340.0;
+/// About the width of a letter of the legend.
+const LETTER: f64 = 7.5;
 /// Above the panels: title and legend.
 const HEAD: f64 = 86.0;
 
@@ -165,12 +167,13 @@ fn series((name, style): Style, points: impl Fn(&str) -> Vec<Point>) -> Series {
 /// Of lines; bars have their names below.
 #[expect(clippy::cast_precision_loss, reason = "profiles are few")]
 fn draw_legend(canvas: &mut Canvas, styles: &[Style]) {
-    for (at, (name, style)) in styles.iter().enumerate() {
-        let (x, y) = (28.0 + at as f64 * 110.0, 68.0);
+    let (mut x, y) = (28.0, 68.0);
+    for (name, style) in styles {
         let colour = COLOURS[*style];
         canvas.line((x, y), (x + 24.0, y), colour, 2.0);
         canvas.mark((x + 12.0, y), *style, colour);
         canvas.text((x + 30.0, y + 4.0), name, Font::Label, Anchor::Start);
+        x += 30.0 + (name.len() as f64 * LETTER + 18.0).max(60.0);
     }
 }
 

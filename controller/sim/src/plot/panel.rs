@@ -16,6 +16,8 @@ const WHISKER_END: f64 = 3.0;
 const BAR: f64 = 0.7;
 /// Pixels between the whiskers of neighbouring series, so that they do not hide each other.
 const DODGE: f64 = 2.5;
+/// About the width of a letter of a note; names that are wider than their bars' slots take two lines in turn.
+const LETTER: f64 = 6.5;
 /// Labels that an axis has room for.
 const LABELS_MAX: usize = 10;
 
@@ -41,6 +43,8 @@ pub(super) enum XAxis {
     Names,
     /// Numbers in units of `scale`, a line a series.
     Numbers { label: &'static str, scale: f64 },
+    /// Two numbers a point, a line a series; neither axis begins at 0.
+    Plane { label: &'static str },
 }
 
 #[derive(Debug)]
@@ -64,7 +68,7 @@ struct Frame {
 
 impl Frame {
     fn y(&self, value: f64) -> f64 {
-        self.bottom - value.clamp(0.0, self.y.end) / self.y.end * (self.bottom - self.top)
+        self.bottom - self.y.part(value) * (self.bottom - self.top)
     }
 
     fn x(&self, value: f64) -> f64 {
@@ -84,20 +88,32 @@ impl Panel<'_> {
         let x = points()
             .map(|point| point.x)
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), x| (least.min(x), most.max(x)));
+        let plane = matches!(self.x, XAxis::Plane { .. });
+        let least = points().map(|point| point.mean - point.half).fold(f64::INFINITY, f64::min);
+        let along = Scale::between(x.0, x.1);
         let frame = Frame {
             left: corner.0 + MARGIN.0,
             right: corner.0 + size.0 - MARGIN.1,
             top: corner.1 + MARGIN.2,
             bottom: corner.1 + size.1 - MARGIN.3,
-            y: Scale::holding(most.min(mean * WHISKER_ROOM)),
-            x,
+            y: if plane {
+                Scale::between(least, most)
+            } else {
+                Scale::holding(most.min(mean * WHISKER_ROOM))
+            },
+            x: if plane { (along.start, along.end) } else { x },
         };
         self.axes(canvas, &frame);
         match self.x {
             XAxis::Names => self.bars(canvas, &frame),
             XAxis::Numbers { label, scale } => {
-                self.numbers(canvas, &frame, label, scale);
-                self.lines(canvas, &frame);
+                let ticks = self.ticks(x, scale);
+                numbers(canvas, &frame, label, &ticks);
+                self.lines(canvas, &frame, DODGE);
+            }
+            XAxis::Plane { label } => {
+                numbers(canvas, &frame, label, &along.ticks());
+                self.lines(canvas, &frame, 0.0);
             }
         }
     }
@@ -119,6 +135,7 @@ impl Panel<'_> {
     #[expect(clippy::cast_precision_loss, reason = "profiles are few")]
     fn bars(&self, canvas: &mut Canvas, frame: &Frame) {
         let slot = (frame.right - frame.left) / self.series.len() as f64;
+        let widest = self.series.iter().map(|series| series.name.len()).max().unwrap_or(0) as f64 * LETTER;
         for (at, series) in self.series.iter().enumerate() {
             let middle = frame.left + (at as f64 + 0.5) * slot;
             for point in &series.points {
@@ -127,33 +144,29 @@ impl Panel<'_> {
                 canvas.bar(corner, (slot * BAR, frame.bottom - top), series.colour);
                 whisker(canvas, frame, (middle, WHISKER), point);
             }
-            canvas.text((middle, frame.bottom + 18.0), &series.name, Font::Note, Anchor::Middle);
+            let lower = if widest > slot { (at % 2) as f64 * 15.0 } else { 0.0 };
+            canvas.text((middle, frame.bottom + 18.0 + lower), &series.name, Font::Note, Anchor::Middle);
         }
     }
 
-    /// The points of the series that has most: all series lie on the same axis.
-    fn longest(&self) -> impl Iterator<Item = &Point> {
+    /// Of the series that has most points, since all lie on the same axis; round numbers where those are too many.
+    fn ticks(&self, (least, most): (f64, f64), scale: f64) -> Vec<(f64, String)> {
         let longest = self.series.iter().max_by_key(|series| series.points.len());
-        longest.into_iter().flat_map(|series| &series.points)
-    }
-
-    fn numbers(&self, canvas: &mut Canvas, frame: &Frame, label: &str, scale: f64) {
-        let values: Vec<f64> = self.longest().map(|point| point.x).collect();
-        let every = values.len().div_ceil(LABELS_MAX).max(1);
-        for value in values.iter().step_by(every) {
-            let x = frame.x(*value);
-            canvas.line((x, frame.bottom), (x, frame.bottom + 5.0), AXIS, 1.0);
-            canvas.text((x, frame.bottom + 18.0), &format!("{}", value / scale), Font::Note, Anchor::Middle);
+        let values: Vec<f64> =
+            longest.into_iter().flat_map(|series| &series.points).map(|point| point.x).collect();
+        if values.len() <= LABELS_MAX {
+            return values.into_iter().map(|value| (value, format!("{}", value / scale))).collect();
         }
-        let middle = f64::midpoint(frame.left, frame.right);
-        canvas.text((middle, frame.bottom + 38.0), label, Font::Note, Anchor::Middle);
+        let round = Scale::between(least / scale, most / scale).ticks().into_iter();
+        let inside = round.map(|(value, text)| (value * scale, text));
+        inside.filter(|(value, _)| (least..=most).contains(value)).collect()
     }
 
     #[expect(clippy::cast_precision_loss, reason = "profiles are few")]
-    fn lines(&self, canvas: &mut Canvas, frame: &Frame) {
+    fn lines(&self, canvas: &mut Canvas, frame: &Frame, dodge: f64) {
         let center = (self.series.len() as f64 - 1.0) / 2.0;
         for (at, series) in self.series.iter().enumerate() {
-            let shift = (at as f64 - center) * DODGE;
+            let shift = (at as f64 - center) * dodge;
             let places: Vec<Place> =
                 series.points.iter().map(|point| (frame.x(point.x) + shift, frame.y(point.mean))).collect();
             for pair in places.windows(2) {
@@ -167,6 +180,17 @@ impl Panel<'_> {
     }
 }
 
+/// Ticks below the panel, and what they count.
+fn numbers(canvas: &mut Canvas, frame: &Frame, label: &str, ticks: &[(f64, String)]) {
+    for (value, text) in ticks {
+        let x = frame.x(*value);
+        canvas.line((x, frame.bottom), (x, frame.bottom + 5.0), AXIS, 1.0);
+        canvas.text((x, frame.bottom + 18.0), text, Font::Note, Anchor::Middle);
+    }
+    let middle = f64::midpoint(frame.left, frame.right);
+    canvas.text((middle, frame.bottom + 38.0), label, Font::Note, Anchor::Middle);
+}
+
 /// The interval where there is one, cut off at the panel; an end that is cut off has no bar across.
 fn whisker(canvas: &mut Canvas, frame: &Frame, (x, colour): (f64, &str), point: &Point) {
     if point.half <= 0.0 {
@@ -175,7 +199,9 @@ fn whisker(canvas: &mut Canvas, frame: &Frame, (x, colour): (f64, &str), point: 
     let ends = [point.mean - point.half, point.mean + point.half];
     let [low, high] = ends.map(|end| frame.y(end));
     canvas.line((x, low), (x, high), colour, 1.0);
-    for (_, y) in ends.into_iter().zip([low, high]).filter(|(end, _)| (0.0..=frame.y.end).contains(end)) {
+    for (_, y) in
+        ends.into_iter().zip([low, high]).filter(|(end, _)| (frame.y.start..=frame.y.end).contains(end))
+    {
         canvas.line((x - WHISKER_END, y), (x + WHISKER_END, y), colour, 1.0);
     }
 }

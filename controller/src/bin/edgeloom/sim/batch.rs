@@ -7,19 +7,21 @@ use crate::error::Error;
 use crate::table::Table;
 use crate::units::UNKNOWN;
 use clap::{Args, ValueEnum};
-use edgeloom_sim::batch::{Experiment, Mix, Row, Scenario, Settings, Timing, dump, run_batch};
+use edgeloom_sim::batch::{Experiment, Mix, Row, Scenario, Settings, Timing, dump, frontier, run_batch};
 use edgeloom_sim::streaming::Execution;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Where there is always more to do than room: below, hardly anything has to wait.
+const FRONTIER_LOAD: f64 = 1.3;
 /// The largest trace that is read.
 const TRACE_MAX: u64 = 256 * 1024 * 1024;
 
 #[derive(Debug, Args)]
 pub(crate) struct Batch {
-    /// How containers come.
-    #[arg(long, value_enum, default_value_t = ScenarioName::OneShot)]
-    scenario: ScenarioName,
+    /// How containers come: one-shot; with --frontier online.
+    #[arg(long, value_enum)]
+    scenario: Option<ScenarioName>,
     /// Which machines there are.
     #[arg(long, value_enum, default_value_t = MixName::Paper)]
     mix: MixName,
@@ -28,7 +30,7 @@ pub(crate) struct Batch {
     /// Containers: 300; over time 8300; of a trace all, or so many that are drawn from it.
     #[arg(long)]
     containers: Option<usize>,
-    /// What is asked for over what there is: 1.4; over time 1.0.
+    /// What is asked for over what there is: 1.4; over time 1.0; with --frontier 1.3.
     #[arg(long)]
     load: Option<f64>,
     /// Seconds within which the containers arrive.
@@ -59,9 +61,14 @@ pub(crate) struct Batch {
     /// The first seed.
     #[arg(long, default_value_t = Settings::default().seed_base)]
     seed_base: u64,
-    /// Profiles that take part; also edgeloom@SECONDS of ageing, edgeloom-count, edgeloom-utilisation.
+    /// Profiles that take part; also edgeloom@AGEING or edgeloom@AGEING/PATIENCE in seconds, edgeloom-count,
+    /// edgeloom-utilisation.
     #[arg(long, value_delimiter = ',', default_values_t = Settings::default().profiles)]
     profiles: Vec<String>,
+    /// In place of profiles, the default with many values of ageing and patience, beside kube and swarm: all that they
+    /// span of mean completion and 99th percentile.
+    #[arg(long, conflicts_with_all = ["profiles", "ageing", "patience", "dump"])]
+    frontier: bool,
     /// Write the first seed's flow network with all its arcs and our optimum as JSON, and do nothing else.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "plot"])]
     dump: Option<PathBuf>,
@@ -100,11 +107,14 @@ enum MixName {
 impl Batch {
     fn settings(&self) -> Settings {
         let defaults = Settings::default();
-        let over_time = self.scenario == ScenarioName::Online;
+        let usual = if self.frontier { ScenarioName::Online } else { ScenarioName::OneShot };
+        let scenario = self.scenario.unwrap_or(usual);
+        let over_time = scenario != ScenarioName::OneShot;
+        let load_over_time = if self.frontier { FRONTIER_LOAD } else { 1.0 };
         Settings {
             seeds: self.seeds,
             seed_base: self.seed_base,
-            scenario: match self.scenario {
+            scenario: match scenario {
                 ScenarioName::OneShot => Scenario::OneShot,
                 ScenarioName::Online => Scenario::Online,
                 ScenarioName::Drain => Scenario::Drain,
@@ -114,17 +124,17 @@ impl Batch {
                 MixName::Ec2 => Mix::Ec2,
             },
             machines: self.machines,
+            sample: self.trace.as_ref().and(self.containers),
             containers: self.containers.unwrap_or(if over_time { 8300 } else { defaults.containers }),
-            load: self.load.unwrap_or(if over_time { 1.0 } else { defaults.load }),
+            load: self.load.unwrap_or(if over_time { load_over_time } else { defaults.load }),
             span_s: self.span,
             duration_s: self.duration,
             heartbeat_s: self.heartbeat,
             affinity: self.affinity,
             ageing_s: self.ageing,
             patience_s: self.patience,
-            profiles: self.profiles.clone(),
+            profiles: if self.frontier { frontier() } else { self.profiles.clone() },
         }
-            sample: self.trace.as_ref().and(self.containers),
     }
 }
 
@@ -167,7 +177,15 @@ fn table(experiment: &Experiment) -> String {
     let over_time = experiment.settings.scenario != Scenario::OneShot;
     let mut header = vec!["PROFILE", "SCHEDULED", "USED"];
     if over_time {
-        header.extend(["MEAN S", "MEDIAN S", "P99 S", "MEAN/kube", "P99/kube", "FACTOR 50% 60% 80%"]);
+        header.extend([
+            "MEAN S",
+            "MEDIAN S",
+            "P99 S",
+            "MEAN/kube",
+            "P99/kube",
+            "UNBEATEN",
+            "FACTOR 50% 60% 80%",
+        ]);
     } else {
         header.extend(["COST", "BUILD MS", "SOLVE MS"]);
     }
@@ -205,7 +223,7 @@ fn cell(row: &Row, key: &str, (value, digits): (Option<f64>, usize)) -> String {
     }
 }
 
-fn compared(row: &Row) -> [String; 3] {
+fn compared(row: &Row) -> [String; 4] {
     let ratios = [&row.completion_mean_to_kube, &row.completion_p99_to_kube].map(|ratio| {
         let Some(ratio) = ratio else { return UNKNOWN.to_owned() };
         let half = ratio.ci95.map_or_else(String::new, |half| format!(" ±{half:.3}"));
@@ -216,7 +234,8 @@ fn compared(row: &Row) -> [String; 3] {
         || UNKNOWN.to_owned(),
         |factors| format!("{:.2} {:.2} {:.2}", factors.p50, factors.p60, factors.p80),
     );
-    [mean, p99, factors]
+    let unbeaten = if row.unbeaten == Some(true) { "yes" } else { UNKNOWN };
+    [mean, p99, unbeaten.to_owned(), factors]
 }
 
 fn flow_times(timing: &Timing) -> [String; 2] {
@@ -245,13 +264,25 @@ mod tests {
         assert_eq!(parse("").unwrap(), Settings::default());
         let online = parse("--scenario online").unwrap();
         assert_eq!((online.containers, online.load), (8300, 1.0));
+        let drain = parse("--scenario drain").unwrap();
+        assert_eq!((drain.containers, drain.load), (8300, 1.0));
+        let frontier = parse("--frontier").unwrap();
+        assert_eq!((frontier.scenario, frontier.load), (Scenario::Online, 1.3));
+        assert!(frontier.profiles.len() > 40 && frontier.profiles[2..4] == ["edgeloom", "edgeloom@1/3600"]);
         let large = parse("--mix ec2 --machines 5000 --containers 3000 --profiles ecsched-dp").unwrap();
         assert_eq!((large.mix, large.machines, large.containers), (Mix::Ec2, 5000, 3000));
     }
 
     #[test]
     fn what_does_not_go_together_is_refused() {
-        for options in ["--dump x --json y", "--trace t --load 1", "--scenario often", "--machines -1"] {
+        let wrong = [
+            "--dump x --json y",
+            "--trace t --load 1",
+            "--scenario often",
+            "--frontier --ageing 9",
+            "--machines -1",
+        ];
+        for options in wrong {
             assert!(parse(options).is_err(), "{options}");
         }
     }

@@ -120,6 +120,7 @@ fn settings(config: &Config, identity: &Identity) -> edgeloom_cluster::Settings 
         state_dir: config.state_dir.clone(),
         profile: config.profile.clone(),
         scoring: config.scoring.clone(),
+        batching: config.batching,
         pool: config.pool.clone(),
         registries: config.registries.clone(),
         follow: config.follow,

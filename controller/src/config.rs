@@ -1,7 +1,7 @@
 //! `controller.toml`: read as a whole, refused with every problem at once.
 
 use crate::config::section::Section;
-use edgeloom_cluster::{FollowLoad, Registries};
+use edgeloom_cluster::{Batching, FollowLoad, Registries};
 use edgeloom_common::desired::Pool;
 use edgeloom_common::ids::ClusterId;
 use edgeloom_common::price::Prices;
@@ -11,6 +11,7 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+mod batching;
 mod consolidation;
 mod prices;
 mod registries;
@@ -26,6 +27,8 @@ pub struct Config {
     pub profile: String,
     /// Bytes of images that scores go by.
     pub scoring: Scoring,
+    /// What batches are packed for, and how long ECSched gathers requests.
+    pub batching: Batching,
     pub http: Http,
     pub mqtt: Mqtt,
     pub pool: Pool,
@@ -116,6 +119,7 @@ impl Config {
         let mut registries = root.optional_section("registries");
         let mut watch = registries.optional_section("watch");
         let mut scores = root.optional_section("scoring");
+        let mut batches = root.optional_section("batch");
         let mut consolidating = root.optional_section("consolidation");
         let mut charged = prices::Sections::of(&mut root);
         if edgeloom_sched::profile(&profile).is_none() {
@@ -130,6 +134,7 @@ impl Config {
         let network = pool.text("network", "a private network such as \"10.77.0.0/16\"");
         let registries_known = registries::read(&mut registries, &mut watch);
         let scoring = scoring::read(&mut scores);
+        let batching = batching::read(&mut batches);
         let follow = consolidation::read(&mut consolidating);
         let prices = charged.read();
         let network = network.and_then(|text| match parse_pool(&text) {
@@ -139,7 +144,7 @@ impl Config {
                 None
             }
         });
-        let sections = [root, http, mqtt, pool, registries, watch, scores, consolidating];
+        let sections = [root, http, mqtt, pool, registries, watch, scores, batches, consolidating];
         let problems = Section::finish(sections.into_iter().chain(charged.into_sections()));
         match (cluster, state_dir, http_listen, listen, network) {
             (Some(cluster), Some(state_dir), Some(http_listen), Some(listen), Some(pool))
@@ -154,6 +159,7 @@ impl Config {
                     state_dir,
                     profile,
                     scoring,
+                    batching,
                     http,
                     mqtt,
                     pool,

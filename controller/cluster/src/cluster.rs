@@ -27,6 +27,7 @@ use edgeloom_common::price::Prices;
 use edgeloom_common::registry::RegistryHost;
 use edgeloom_common::view::{EventView, Explanation, JobView, NodeView, StrayView};
 use edgeloom_registry::Registry;
+use edgeloom_sched::batch::Packing;
 use edgeloom_sched::scoring::Scoring;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -47,6 +48,7 @@ pub struct Settings {
     pub profile: String,
     /// What profiles that score nodes go by.
     pub scoring: Scoring,
+    pub batching: Batching,
     pub pool: Pool,
     pub registries: Registries,
     /// Lets the number of nodes that take tasks follow the load.
@@ -57,6 +59,21 @@ pub struct Settings {
     pub secrets_key: PathBuf,
     /// What use costs; none: nothing is charged.
     pub prices: Option<Prices>,
+}
+
+/// How batches are decided on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Batching {
+    /// What the default profile packs them for.
+    pub packing: Packing,
+    /// For so long profiles that gather requests do so.
+    pub heartbeat: Duration,
+}
+
+impl Default for Batching {
+    fn default() -> Self {
+        Self { packing: Packing::default(), heartbeat: Duration::from_secs(5) }
+    }
 }
 
 /// Which registries there are, besides those with a login.
@@ -112,8 +129,8 @@ impl Cluster {
             cache: Some(settings.state_dir.join("registry")),
         })?);
         let key = state.model.vault.key(&settings.secrets_key)?;
-        let Settings { cluster, scoring, pool, follow, copy_keys: keys, prices, .. } = settings;
-        let ownership = Ownership { cluster, pool, profile, scoring, follow, keys, key, prices };
+        let Settings { cluster, scoring, batching, pool, follow, copy_keys: keys, prices, .. } = settings;
+        let ownership = Ownership { cluster, pool, profile, scoring, batching, follow, keys, key, prices };
         let owner = Owner::new(ownership, state, Outbox::new(outgoing), now_ms());
         let (commands, received) = mpsc::channel(COMMAND_QUEUE);
         let (beat, beats) = watch::channel(Beat::default());

@@ -60,7 +60,7 @@ mod variants;
 mod vault;
 mod views;
 
-pub use cluster::{Beat, Cluster, Registries, Settings};
+pub use cluster::{Batching, Beat, Cluster, Registries, Settings};
 pub use copies::CopyKeys;
 pub use directory::{Extent, forget_secrets, repair};
 #[cfg(feature = "fakes")]

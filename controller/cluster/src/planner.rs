@@ -18,6 +18,7 @@ use edgeloom_common::ids::{JobName, NodeId, TaskName};
 use edgeloom_common::job::{Job, Kind};
 use edgeloom_common::topics::DOCUMENT_MAX;
 use edgeloom_common::units::TCP_GOODPUT;
+use edgeloom_sched::batch::Packing;
 use edgeloom_sched::plan::{Decision, JobPlan, Unplaced};
 use edgeloom_sched::scoring::Scoring;
 use edgeloom_sched::snapshot::{Change, Node, Policy, Processors, Profiles, Running, Snapshot, Waiting};
@@ -35,6 +36,7 @@ pub(crate) struct Planner<'a> {
     pub(crate) ground: Ground<'a>,
     pub(crate) profile: Profile,
     pub(crate) scoring: &'a Scoring,
+    pub(crate) packing: Packing,
     pub(crate) now_ms: u64,
     pub(crate) leave: Leave<'a>,
 }
@@ -161,7 +163,7 @@ impl Planner<'_> {
             goodput: TCP_GOODPUT,
             link_share: LINK_SHARE,
             processors: Processors::Shared,
-            policy: Policy::default(),
+            policy: Policy { batch: self.packing, ..Policy::default() },
             scoring: self.scoring.clone(),
             nodes,
             links: self.nodes.links(),

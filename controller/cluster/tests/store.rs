@@ -20,6 +20,7 @@ async fn a_store_that_cannot_be_written_stops_neither_work_nor_end() {
         state_dir: state.path().to_owned(),
         profile: "edgeloom".to_owned(),
         scoring: edgeloom_sched::scoring::Scoring::default(),
+        batching: edgeloom_cluster::Batching::default(),
         pool: Pool { network: [10, 77, 0, 0].into(), prefix_len: 16, gateway: [10, 77, 0, 1].into() },
         registries: Registries::default(),
         follow: None,

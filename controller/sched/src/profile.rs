@@ -87,6 +87,12 @@ impl Profile {
         Self(Room::Sla(rules))
     }
 
+    /// Whether requests are gathered until the next heartbeat, as ECSched has it.
+    #[must_use]
+    pub const fn has_heartbeat(self) -> bool {
+        matches!(self.0, Room::Batch(_))
+    }
+
     /// Who decides on such a job: the default has a stage of its own for batches.
     fn room(self, job: &Job) -> Room {
         match self.0 {

@@ -71,6 +71,7 @@ fn with_registries(insecure: Vec<String>) -> Fixture {
         state_dir: state.path().to_owned(),
         profile: "edgeloom".to_owned(),
         scoring: edgeloom_sched::scoring::Scoring::default(),
+        batching: edgeloom_cluster::Batching::default(),
         pool: Pool { network: [10, 77, 0, 0].into(), prefix_len: 16, gateway: [10, 77, 0, 1].into() },
         registries: Registries { insecure, ..Registries::default() },
         copy_keys: CopyKeys::new(&[]),

@@ -32,38 +32,17 @@ pub(super) fn read(section: &mut Section) -> Option<FollowLoad> {
 
 /// `50%`, as a part of 1.
 fn part(section: &mut Section, key: &str) -> Option<f64> {
-    number(section, key, ("%", 1..=100, "50%")).map(|percent| f64::from(percent) / 100.0)
+    section.number(key, ("%", 1..=100, "50%")).map(|percent| f64::from(percent) / 100.0)
 }
 
 fn steady(section: &mut Section) -> Option<Duration> {
     let max = u32::try_from(STEADY_MAX_S).unwrap_or(u32::MAX);
-    number(section, "steady", ("s", 1..=max, "300s")).map(|seconds| Duration::from_secs(seconds.into()))
+    section.number("steady", ("s", 1..=max, "300s")).map(|seconds| Duration::from_secs(seconds.into()))
 }
 
 fn least_nodes(section: &mut Section) -> Option<usize> {
     let max = u32::try_from(NODES_MAX).unwrap_or(u32::MAX);
-    number(section, "least_nodes", ("", 1..=max, "1")).and_then(|nodes| usize::try_from(nodes).ok())
-}
-
-/// A whole number with its unit.
-fn number(
-    section: &mut Section,
-    key: &str,
-    (unit, bounds, example): (&str, std::ops::RangeInclusive<u32>, &str),
-) -> Option<u32> {
-    if !section.has_any(&[key]) {
-        return None;
-    }
-    let text = section.text(key, &format!("a text such as \"{example}\""))?;
-    let found = text.strip_suffix(unit).and_then(|number| number.parse().ok());
-    let found = found.filter(|number| bounds.contains(number));
-    if found.is_none() {
-        let (least, most) = (bounds.start(), bounds.end());
-        let problem =
-            format!("{text:?} is not from {least}{unit} to {most}{unit}; write it as \"{example}\"");
-        section.refuse(key, problem);
-    }
-    found
+    section.number("least_nodes", ("", 1..=max, "1")).and_then(|nodes| usize::try_from(nodes).ok())
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! One table of a TOML file, from which fields are taken; what is left over is unknown.
 
 use super::ConfigProblem;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 use toml::{Table, Value};
@@ -114,6 +115,27 @@ impl Section {
             self.refuse(key, "is no list of texts".to_owned());
             Vec::new()
         })
+    }
+
+    /// A whole number with its unit; none if left out, or refused.
+    pub(super) fn number(
+        &mut self,
+        key: &str,
+        (unit, bounds, example): (&str, RangeInclusive<u32>, &str),
+    ) -> Option<u32> {
+        if !self.has_any(&[key]) {
+            return None;
+        }
+        let text = self.text(key, &format!("a text such as \"{example}\""))?;
+        let found = text.strip_suffix(unit).and_then(|number| number.parse().ok());
+        let found = found.filter(|number| bounds.contains(number));
+        if found.is_none() {
+            let (least, most) = (bounds.start(), bounds.end());
+            let problem =
+                format!("{text:?} is not from {least}{unit} to {most}{unit}; write it as \"{example}\"");
+            self.refuse(key, problem);
+        }
+        found
     }
 
     /// The problems of all sections; fields that nobody took are problems too.

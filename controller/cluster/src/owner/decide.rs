@@ -6,7 +6,7 @@ use crate::data;
 use crate::error::SubmitError;
 use crate::events::Kind;
 use crate::journal::JournalError;
-use crate::model::{Commit, Event, JobRecord, Model};
+use crate::model::{Commit, Event, JobRecord, Model, Phase};
 use crate::planner::{Leave, Outcome, PlanError, Planner, reason, waiting};
 use crate::topology::DownLinks;
 use edgeloom_common::ids::JobName;
@@ -31,6 +31,10 @@ impl Owner {
             self.decided_on.clear();
             return Ok(());
         }
+        self.gather(&mut names)?;
+        if names.is_empty() {
+            return Ok(());
+        }
         let seen = format!("{}{names:?}{:?}", self.offer(), self.leave(0));
         if seen == self.decided_on {
             return Ok(());
@@ -47,6 +51,31 @@ impl Owner {
         for (name, record) in names.iter().zip(&records) {
             let outcome = self.decide(&[record]);
             self.carry(outcome, std::slice::from_ref(name))?;
+        }
+        Ok(())
+    }
+
+    /// Takes those out that wait for the next heartbeat of their profile; when it comes, all of them stay.
+    fn gather(&mut self, names: &mut Vec<JobName>) -> Result<(), JournalError> {
+        let gathered = |job: &JobName| {
+            let record = self.model().jobs.get(job);
+            record.is_some_and(|record| has_heartbeat(&record.profile))
+        };
+        let (gathered, others): (Vec<_>, Vec<_>) = std::mem::take(names).into_iter().partition(gathered);
+        let period = self.settings.batching.heartbeat;
+        let next_ms = self.beat_ms + u64::try_from(period.as_millis()).unwrap_or(u64::MAX);
+        if gathered.is_empty() || self.now_ms >= next_ms {
+            self.beat_ms = if gathered.is_empty() { self.beat_ms } else { self.now_ms };
+            *names = others.into_iter().chain(gathered).collect();
+            return Ok(());
+        }
+        *names = others;
+        let text = format!("gathered until the next heartbeat of its profile, every {} s", period.as_secs());
+        let fresh = |record: &JobRecord| record.phase == Phase::Waiting && record.reason.is_empty();
+        for job in gathered {
+            if self.model().jobs.get(&job).is_some_and(fresh) {
+                self.delay(&job, &text)?;
+            }
         }
         Ok(())
     }
@@ -118,6 +147,7 @@ impl Owner {
             ground: self.ground(down),
             profile: self.settings.profile,
             scoring: &self.settings.scoring,
+            packing: self.settings.batching.packing,
             now_ms: self.now_ms,
             leave: Leave {
                 changes,
@@ -210,6 +240,11 @@ impl Owner {
         self.events.note(self.now_ms, Some(job), Kind::Waiting, reason.clone());
         self.state.commit(Event::Delayed { job: job.clone(), reason })
     }
+}
+
+/// Whether jobs of that profile are gathered.
+pub(super) fn has_heartbeat(profile: &str) -> bool {
+    edgeloom_sched::profile(profile).is_some_and(edgeloom_sched::Profile::has_heartbeat)
 }
 
 fn problems(unplaced: &Unplaced) -> Vec<ProblemItem> {

@@ -32,7 +32,7 @@ mod usage;
 mod volumes;
 mod watch;
 
-use crate::cluster::Beat;
+use crate::cluster::{Batching, Beat};
 use crate::copies::CopyKeys;
 use crate::documents::Ground;
 use crate::error::{StopError, SubmitError};
@@ -47,6 +47,7 @@ use crate::planner::{new_record, reason};
 use crate::state::State;
 use crate::topology::DownLinks;
 use crate::views;
+use decide::has_heartbeat;
 use drain::Drains;
 use edgeloom_common::desired::Pool;
 use edgeloom_common::ids::{ClusterId, JobName, NodeId, TaskName};
@@ -79,6 +80,7 @@ pub(crate) struct Ownership {
     pub(crate) pool: Pool,
     pub(crate) profile: Profile,
     pub(crate) scoring: Scoring,
+    pub(crate) batching: Batching,
     /// Whether nodes follow the load.
     pub(crate) follow: Option<FollowLoad>,
     /// For the copies of jobs that nodes keep.
@@ -100,6 +102,8 @@ pub(crate) struct Owner {
     step_ms: u64,
     /// What the last decision on waiting jobs was made with.
     decided_on: String,
+    /// When jobs of a profile with a heartbeat were last decided on.
+    beat_ms: u64,
     pub(crate) now_ms: u64,
     pub(crate) events: Events,
     /// What jobs achieve, and what is learnt of them by it.
@@ -128,6 +132,7 @@ impl Owner {
             outbox,
             step_ms: now_ms,
             decided_on: String::new(),
+            beat_ms: 0,
             now_ms,
             events: Events::default(),
             closed_loop: ClosedLoop::default(),
@@ -162,9 +167,12 @@ impl Owner {
         }
         self.open(&opened).map_err(|error| unavailable(&error))?;
         let accepted = format!("accepted with profile {}", record.profile);
+        let gathered = has_heartbeat(&record.profile);
         self.keep(Event::Accepted(Box::new(record)))?;
         self.events.note(self.now_ms, Some(&name), Kind::Accepted, accepted);
-        self.carry(outcome, std::slice::from_ref(&name)).map_err(|error| unavailable(&error))?;
+        if !gathered {
+            self.carry(outcome, std::slice::from_ref(&name)).map_err(|error| unavailable(&error))?;
+        }
         self.advance();
         self.job(&name).ok_or(SubmitError::Unavailable)
     }

@@ -267,3 +267,35 @@ fn a_batch_that_runs_can_be_explained() {
     assert!(world.owner.question(&name()).is_some());
     world.owner.question(&name()).unwrap().answer();
 }
+
+#[test]
+fn ecsched_gathers_jobs_until_its_heartbeat() {
+    let named = |name: &str| {
+        let order = order(&format!("profile: ecsched-dp\ntasks:\n{}", task("work", "")));
+        let job = edgeloom_common::job::Job { name: name.parse().unwrap(), ..order.job.clone() };
+        Order { job, ..order }
+    };
+    let mut world = World::new();
+    world.live(6);
+    for name in ["b", "c", "d"] {
+        world.owner.submit(named(name)).unwrap();
+        world.settle();
+    }
+    let placed = |world: &World| listed(world).len();
+    let reason = |world: &World, name: &str| world.owner.job(&name.parse().unwrap()).unwrap().reason;
+    assert_eq!(placed(&world), 1, "the first comes when the heartbeat is due");
+    assert!(reason(&world, "c").starts_with("gathered until"), "{}", reason(&world, "c"));
+    world.live(6);
+    assert_eq!(placed(&world), 3);
+    let plan = world.owner.model().jobs[&"d".parse::<JobName>().unwrap()].plan.clone().unwrap();
+    assert!(plan.reasons.iter().any(|reason| reason.contains("over 2 jobs")), "{:?}", plan.reasons);
+}
+
+#[test]
+fn the_operator_says_what_batches_are_packed_for() {
+    let mut world = World::new();
+    world.owner.settings.batching.packing.objective = edgeloom_sched::batch::Objective::Utilisation;
+    world.owner.submit(many(2)).unwrap();
+    let plan = world.owner.model().jobs[&name()].plan.clone().unwrap();
+    assert!(plan.reasons.iter().any(|reason| reason.ends_with("for utilisation")), "{:?}", plan.reasons);
+}

@@ -30,6 +30,7 @@ async fn with_registry(registry: String) -> Fixture {
         state_dir: state.path().to_owned(),
         profile: "edgeloom".to_owned(),
         scoring: edgeloom_sched::scoring::Scoring::default(),
+        batching: crate::Batching::default(),
         pool: Pool { network: [10, 77, 0, 0].into(), prefix_len: 16, gateway: [10, 77, 0, 1].into() },
         registries: Registries {
             insecure: vec![registry.clone(), "127.0.0.1:1".to_owned()],

@@ -168,6 +168,7 @@ fn without_its_key_the_state_does_not_start_until_the_secrets_are_given_up() {
             state_dir: folder.path().to_owned(),
             profile: "edgeloom".to_owned(),
             scoring: edgeloom_sched::scoring::Scoring::default(),
+            batching: crate::Batching::default(),
             pool: edgeloom_common::desired::Pool {
                 network: [10, 77, 0, 0].into(),
                 prefix_len: 16,

@@ -60,6 +60,7 @@ pub(super) fn owner(dir: &tempfile::TempDir, now_ms: u64) -> (Owner, mpsc::Recei
         },
         profile: edgeloom_sched::profile("edgeloom").unwrap(),
         scoring: edgeloom_sched::scoring::Scoring::default(),
+        batching: crate::Batching::default(),
         follow: None,
         keys: CopyKeys::new(&[[7; 32]]),
         key: state.model.vault.key(&dir.path().join("secrets.key")).unwrap(),

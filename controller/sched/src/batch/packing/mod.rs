@@ -27,6 +27,8 @@ pub enum Objective {
 }
 
 impl Objective {
+    pub const ALL: [Self; 3] = [Self::Completion, Self::Count, Self::Utilisation];
+
     /// As in settings and reasons.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -1,5 +1,6 @@
 //! Requests into the router over a cluster without nodes, and over real sockets where those matter.
 
+mod batches;
 mod drain;
 mod identity;
 mod images;

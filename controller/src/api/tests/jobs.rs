@@ -9,9 +9,9 @@ use edgeloom_common::report::{Inventory, Links, Status};
 use edgeloom_common::samples;
 use edgeloom_common::view::{JobState, JobView, Problem};
 
-struct Posts {
-    fixture: Fixture,
-    registry: String,
+pub(super) struct Posts {
+    pub(super) fixture: Fixture,
+    pub(super) registry: String,
 }
 
 pub(super) fn inventory() -> Inventory {
@@ -23,7 +23,7 @@ pub(super) fn links() -> Links {
     Links { schema: 1, links: vec![samples::link("n2", [10, 61, 0, 1].into())] }
 }
 
-async fn posts() -> Posts {
+pub(super) async fn posts() -> Posts {
     let registry = fake::serve(fake::image(&[30, 20])).await;
     let fixture = with_registries(vec![registry.clone()]);
     let node: NodeId = "n1".parse().unwrap();
@@ -47,7 +47,7 @@ impl Posts {
     }
 
     /// The refusal, which a dry run gives word for word too.
-    async fn refused(&self, text: String) -> Problem {
+    pub(super) async fn refused(&self, text: String) -> Problem {
         let dry = self.fixture.refused(Method::POST, "/v1/jobs?dry_run=true", text.clone()).await;
         let problem = self.fixture.refused(Method::POST, "/v1/jobs", text).await;
         assert_eq!(dry, problem);

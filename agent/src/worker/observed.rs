@@ -77,7 +77,7 @@ impl NodeState {
             true => ContainerPhase::Succeeded,
             false => ContainerPhase::Failed,
         });
-        let mut error = task.map(|task| task.error.clone()).unwrap_or_default();
+        let mut error = task.map(|task| task.error().to_owned()).unwrap_or_default();
         if end.is_none() && wanted.is_some_and(|spec| context.is_over(spec)) {
             error = SILENCE.to_owned();
         } else if let Some(end) = end {
@@ -114,7 +114,7 @@ impl NodeState {
             ContainerPhase::Pulling
         } else if task.is_some_and(|task| task.busy == Some(Action::Create)) {
             ContainerPhase::Creating
-        } else if task.is_some_and(|task| !task.error.is_empty()) || !self.pull_error(wanted).is_empty() {
+        } else if task.is_some_and(|task| !task.error().is_empty()) || !self.pull_error(wanted).is_empty() {
             ContainerPhase::Failed
         } else {
             ContainerPhase::Waiting

@@ -14,7 +14,10 @@ const STARTS_MAX: u32 = 3;
 pub(super) struct Task {
     pub(super) busy: Option<Action>,
     pub(super) restarts: u32,
-    pub(super) error: String,
+    /// Why the engine refused what was asked of it last; nothing once it did it.
+    refusal: String,
+    /// How its container ended last.
+    end: String,
     /// Why the wanted limits are not in force.
     pub(super) limit_error: String,
     pub(super) pause: Option<Instant>,
@@ -41,6 +44,11 @@ impl Task {
         STARTS_MAX <= self.failed_starts
     }
 
+    /// What went wrong last, for people.
+    pub(super) fn error(&self) -> &str {
+        if self.refusal.is_empty() { &self.end } else { &self.refusal }
+    }
+
     /// There may be a container of it, or there soon will be.
     pub(super) fn is_open(&self) -> bool {
         self.busy.is_some() || self.in_doubt
@@ -56,7 +64,7 @@ impl Task {
 
     /// It was seen running, and now it is not.
     pub(super) fn ended(&mut self, code: Option<i32>, now: Instant) {
-        self.error = code.map_or_else(|| "exited".to_owned(), |code| format!("exited with code {code}"));
+        self.end = code.map_or_else(|| "exited".to_owned(), |code| format!("exited with code {code}"));
         self.failed(now);
     }
 
@@ -76,13 +84,14 @@ impl Task {
                 self.pause = None;
                 self.failed_starts = 0;
                 self.stopped = false;
+                self.refusal.clear();
             }
             // Nothing to wait for: it can never be started.
             Err(EngineError::NetworkGone { .. }) => self.failed_starts = STARTS_MAX,
             Err(error) => {
                 self.in_doubt = true;
                 self.failed_starts += 1;
-                self.error = error.to_string();
+                self.refusal = error.to_string();
                 self.failed(now);
             }
         }
@@ -102,6 +111,7 @@ impl Task {
             Ok(()) => {
                 self.running_since = None;
                 self.stopped = true;
+                self.refusal.clear();
             }
             Err(error) => self.refused(&error, now),
         }
@@ -115,7 +125,7 @@ impl Task {
 
     pub(super) fn refused(&mut self, error: &EngineError, now: Instant) {
         self.busy = None;
-        self.error = error.to_string();
+        self.refusal = error.to_string();
         self.failed(now);
     }
 }

@@ -109,7 +109,7 @@ fn who_waits_for_a_batch_outlasts_a_restart_and_gets_its_outcome() {
     let done = waited(vec![("GET /v1/jobs/sweep ", batch(JobState::Succeeded))]);
     assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
     let said = text(&done.stderr);
-    assert_eq!(said.matches("the controller is away").count(), 1, "{said}");
+    assert_eq!(said.matches("the controller is asked again").count(), 1, "{said}");
     assert_eq!(said.matches("the controller answers again").count(), 1, "{said}");
     let failed = waited(vec![("GET /v1/jobs/sweep ", batch(JobState::Failed))]);
     assert_eq!(failed.status.code(), Some(1), "{}", text(&failed.stderr));

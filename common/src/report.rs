@@ -339,10 +339,17 @@ pub struct PullState {
     /// How long the pull took, once it is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub took_ms: Option<u64>,
+    /// Bytes that did not come from the registry, but from neighbours or from what the node kept: told once it is done.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub bytes_elsewhere: Bytes,
     #[serde(default)]
     pub done: bool,
     #[serde(default)]
     pub error: String,
+}
+
+fn is_nothing(bytes: &Bytes) -> bool {
+    bytes.0 == 0
 }
 
 /// An image to hold ready.

@@ -19,6 +19,8 @@ pub struct PullProgress {
     layers: BTreeMap<String, Layer>,
     /// Lines that say something else than a number of bytes.
     steps: u64,
+    /// Bytes that neighbours gave, or that were here.
+    pub(crate) elsewhere: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -306,6 +306,7 @@ fn pull_state(image: &ImageRef, pull: &Pull) -> Option<PullState> {
         bytes_fetched: Bytes(progress.bytes_fetched()),
         bytes_total: (progress.bytes_total() > 0).then(|| Bytes(progress.bytes_total())),
         layers: progress.layers_fetched(),
+        bytes_elsewhere: Bytes(progress.elsewhere),
         took_ms: pull
             .took
             .filter(|_| pull.done)

@@ -115,8 +115,8 @@ impl Line {
         let bytes_predicted = fetch.map(|fetch| fetch.layer_bytes);
         let foretold = beside(self.goodput(), left).zip(fetch);
         let seconds_predicted = foretold.map(|(goodput, fetch)| fetch.seconds(goodput, Bytes(0)));
-        // What flows left says nothing of the line.
-        if left.is_none() {
+        // What flows left says nothing of the line, and what came from elsewhere nothing of the way to the registry.
+        if left.is_none() && pull.bytes_elsewhere.0 == 0 {
             let as_predicted = fetch.filter(|fetch| fetch.layer_bytes == pull.bytes_fetched);
             let fetched = as_predicted.unwrap_or_else(|| Fetch::even(pull.layers, pull.bytes_fetched));
             self.learnt.take(fetched, seconds);
@@ -183,6 +183,7 @@ mod tests {
             bytes_total: None,
             layers: 1,
             took_ms: Some(took_ms),
+            bytes_elsewhere: Bytes(0),
             done: true,
             error: String::new(),
         }
@@ -216,6 +217,14 @@ mod tests {
         let last = line.last("b").unwrap();
         assert!((last.seconds_predicted.unwrap() - last.seconds).abs() < 1e-9);
         assert!(line.view().seconds_error_median.unwrap() < 1e-9);
+    }
+
+    #[test]
+    fn what_neighbours_gave_teaches_nothing_of_the_line_to_the_registry() {
+        let mut line = Line::default();
+        let near = PullState { bytes_elsewhere: Bytes(9_000_000), ..pull("a", 10, 800) };
+        line.learn(&near, || predicted(Some(Bytes(10_000_000))));
+        assert_eq!((line.goodput(), line.view().finished), (None, 1));
     }
 
     #[test]

@@ -69,6 +69,15 @@ pub(super) enum LayerStore {
     Off,
 }
 
+/// Starts all daemons anew, without a layer store: what pulls taught of lines that a scenario led elsewhere, or shared
+/// with a flow, is nothing to go by afterwards.
+pub(super) fn forget_lines(ground: &Ground) -> Result<()> {
+    ground.lab.kill_controller()?;
+    ground.lab.start_controller()?;
+    ground.api.await_controller(PATIENCE)?;
+    set_layer_store(ground, LayerStore::Off)
+}
+
 /// Starts every agent anew, with an empty layer store or without one.
 pub(super) fn set_layer_store(ground: &Ground, wanted: LayerStore) -> Result<()> {
     for node in ground.lab.nodes() {

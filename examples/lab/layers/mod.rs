@@ -148,7 +148,8 @@ fn play(settings: &Settings, contenders: &[Contender<'_>], report: &mut Report) 
 fn play_scenarios(ground: &Ground, report: &mut Report) -> Result<()> {
     let held = scenarios::play(ground, report)?;
     empty::empty(ground, &held)?;
-    beside::play(ground, report)
+    beside::play(ground, report)?;
+    empty::forget_lines(ground)
 }
 
 /// Each order under each profile, on one lab.

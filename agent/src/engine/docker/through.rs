@@ -43,6 +43,7 @@ pub(super) async fn pull(
         return Err(judge(&ticket, image, error));
     }
     let counts = ticket.counts();
+    progress.send_modify(|progress| progress.elsewhere = counts.neighbours.0 + counts.kept.0);
     tracing::info!(
         image = %image.name,
         registry_bytes = counts.registry.0,

@@ -99,6 +99,7 @@ fn what_nodes_say_is_shown_and_removed_images_are_told_once() {
         bytes_total: Some(Bytes(9)),
         layers: 1,
         took_ms: None,
+        bytes_elsewhere: Bytes(0),
         done: false,
         error: String::new(),
     };

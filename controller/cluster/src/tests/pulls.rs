@@ -77,6 +77,7 @@ impl Puller {
                     bytes_total: None,
                     layers: 1,
                     took_ms: Some(1_000),
+                    bytes_elsewhere: Bytes(0),
                     done: true,
                     error: String::new(),
                 });
@@ -163,6 +164,7 @@ fn finished_pulls_are_held_against_their_predictions() {
         bytes_total: None,
         layers: 2,
         took_ms: Some(1_500),
+        bytes_elsewhere: Bytes(0),
         done: true,
         error: String::new(),
     }];

@@ -324,6 +324,7 @@ fn pulled_bytes_are_those_fetched_for_the_task() {
         bytes_total: None,
         layers: 1,
         took_ms: Some(5),
+        bytes_elsewhere: Bytes(0),
         done: true,
         error: String::new(),
     };

@@ -20,6 +20,7 @@ fn pull(image: &str, took_ms: u64) -> PullState {
         bytes_total: None,
         layers: 1,
         took_ms: Some(took_ms),
+        bytes_elsewhere: Bytes(0),
         done: true,
         error: String::new(),
     }

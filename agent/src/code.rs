@@ -1,7 +1,7 @@
 //! Gives back pages of the program's own code and constants.
 //!
 //! The kernel maps code in blocks round every page that is used, and keeps it mapped. Most of it serves the start
-//! (configuration, keys, databases) or seldom things (pulls, recovery). Once a minute all of it is unmapped; what is
+//! (configuration, keys, databases) or seldom things (pulls, recovery). Twice a minute all of it is unmapped; what is
 //! used comes back from the page cache by a fault a block, some microseconds in all, and the rest is memory that the
 //! node's tasks may have.
 
@@ -9,9 +9,9 @@ use std::ffi::c_void;
 use std::path::Path;
 use std::time::Duration;
 
-const PERIOD: Duration = Duration::from_secs(60);
+const PERIOD: Duration = Duration::from_secs(30);
 
-/// Gives back code and constants each minute, for ever.
+/// Gives back code and constants, for ever.
 pub(crate) async fn give_back() {
     loop {
         tokio::time::sleep(PERIOD).await;

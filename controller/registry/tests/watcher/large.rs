@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 const IMAGES: usize = 5000;
 const MEMORY_MAX: u64 = 50 * 1024 * 1024;
 const PERIOD: Duration = Duration::from_secs(2);
+/// Questions a period once most tags are known to stay as they are, and how long that may take.
+const FEW: usize = IMAGES / 4;
+const PERIODS_MAX: usize = 90;
 
 /// Resident memory of this process, without pages of files.
 fn resident_bytes() -> u64 {
@@ -35,7 +38,8 @@ async fn five_thousand_images_take_little_memory_and_one_question_a_period_at_mo
     }
     let learnt = begun.elapsed();
     let mut heads = Vec::new();
-    for _ in 0..8 {
+    // Those that were learnt late, on a busy machine, are asked for in every period at first, as the first ones were.
+    while heads.len() < PERIODS_MAX && heads.last().is_none_or(|count| FEW < *count) {
         site.content.lock().unwrap().asked = Vec::new();
         tokio::time::sleep(PERIOD).await;
         heads.push(site.asked(&Method::HEAD, "/manifests/1"));
@@ -51,7 +55,7 @@ async fn five_thousand_images_take_little_memory_and_one_question_a_period_at_mo
     );
     assert!(taken < MEMORY_MAX, "{taken} bytes");
     assert!(heads.iter().all(|count| *count <= IMAGES + IMAGES / 50), "{heads:?}");
-    assert!(heads[7] < heads[0].max(IMAGES / 2), "questions grow fewer: {heads:?}");
+    assert!(heads.last().is_some_and(|count| *count <= FEW), "questions grow fewer: {heads:?}");
     watcher.registry.save();
     drop(watcher);
     let begun = Instant::now();
